@@ -1,0 +1,31 @@
+"""`pttool` and `python -m pttool`."""
+
+import sys
+
+
+def main() -> None:
+    """Answer --version at once; else run the command line. Ends the process with its exit code."""
+    from pttool.guard import guarded
+
+    sys.exit(guarded(_print_version if sys.argv[1:] == ["--version"] else _run_cli))
+
+
+def _print_version() -> int:
+    from pttool import __version__
+
+    if sys.stdout is not None:
+        sys.stdout.write(f"pttool {__version__}\n")
+    return 0
+
+
+def _run_cli() -> int:
+    from pttool.cli import run
+
+    return run(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    # `python -m` puts the working folder first, where a stray enum.py would shadow Python's own.
+    if not sys.flags.safe_path:
+        del sys.path[0]
+    main()

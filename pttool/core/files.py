@@ -1,0 +1,68 @@
+"""Write a file so that its final name holds all of it or nothing."""
+
+import contextlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from pttool.errors import UsageError
+
+
+def check_writable(path: Path, *, force: bool) -> None:
+    """Refuse, before any work is done, an output that can't be written or must not be replaced.
+
+    Raises UsageError, naming the path, for a folder, a missing or unwritable parent, or an existing
+    file without `force`.
+    """
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder", "give a file name to write to")
+    parent = path.parent
+    if not parent.is_dir():
+        raise UsageError(f"{path}: there is no folder {parent}", f"mkdir -p {parent}")
+    if path.exists() and not _is_device(path):
+        if not force:
+            raise UsageError(f"{path}: already exists", "--force replaces it")
+        parent = path.resolve().parent
+    if not _is_device(path) and not os.access(parent, os.W_OK | os.X_OK):
+        raise UsageError(f"{path}: no permission to write in {parent}", "choose another folder")
+
+
+@contextlib.contextmanager
+def complete_or_absent(path: Path) -> Iterator[BinaryIO]:
+    """Yield a binary file that takes the name `path` only when the block ends without an error.
+
+    A temporary file in the same folder, flushed and synced, then renamed; the mode of a replaced
+    file is kept, and a link is followed. A device or pipe is written directly.
+    """
+    if _is_device(path):
+        with path.open("wb") as stream:
+            yield stream
+        return
+    target = path.resolve()
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            os.chmod(name, _mode_for(target))
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(name, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+
+
+def _is_device(path: Path) -> bool:
+    return path.exists() and not path.is_file()
+
+
+def _mode_for(target: Path) -> int:
+    with contextlib.suppress(FileNotFoundError):
+        return stat.S_IMODE(target.stat().st_mode)
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask

@@ -1,0 +1,1 @@
+"""Models: find them, build them without weights, run them once and count."""

@@ -1,0 +1,141 @@
+"""Run code that is not ours: load it by path, keep its prints off stdout, name its failures."""
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pttool.errors import InputError, PttoolError, UsageError
+
+LONGEST_MESSAGE = 400
+
+
+@contextlib.contextmanager
+def foreign_code(what: str) -> Iterator[None]:
+    """Point file descriptor 1 at stderr, and turn what the code raises into an InputError.
+
+    SystemExit counts as a failure: foreign code does not decide when pttool ends.
+    """
+    with stdout_to_stderr():
+        try:
+            yield
+        except PttoolError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise InputError(f"{what}: {one_line(error)}", _where(error)) from error
+
+
+def one_line(error: BaseException) -> str:
+    """Return an exception as Python shows it, on one line and cut to a readable length."""
+    text = " ".join(str(error).split())
+    if len(text) > LONGEST_MESSAGE:
+        text = text[:LONGEST_MESSAGE] + " ..."
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def load_from_file(path: Path, attribute: str) -> Any:
+    """Return an attribute of a Python file, run under a private module name.
+
+    The working folder and the file's own come last on sys.path, so that no file in them can stand
+    in for a module of Python or torch. Raises InputError for a file that can't be read or run, and
+    UsageError for an attribute that it doesn't have.
+    """
+    source = _read(path)
+    _append_to_path(path.resolve().parent)
+    name = f"_pttool_foreign_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path}: is no Python file", "give a file whose name ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    with foreign_code(str(path)):
+        exec(compile(source, path, "exec"), module.__dict__)
+    return _attribute(module, attribute, str(path))
+
+
+def load_from_module(module_name: str, attribute: str) -> Any:
+    """Return an attribute of an importable module. Raises as load_from_file does."""
+    _append_to_path()
+    with foreign_code(module_name):
+        module = importlib.import_module(module_name)
+    return _attribute(module, attribute, module_name)
+
+
+@contextlib.contextmanager
+def stdout_to_stderr() -> Iterator[None]:
+    """Send to stderr whatever is printed in the block, by Python, C code or a child process."""
+    if sys.stdout is None or sys.stderr is None:
+        yield
+        return
+    sys.stdout.flush()
+    stdout = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        sys.stdout.flush()
+        _flush_c_stdio()
+        os.dup2(stdout, 1)
+        os.close(stdout)
+
+
+def _flush_c_stdio() -> None:
+    """Flush what C code printed, which libc would write to the real stdout at exit."""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).fflush(None)
+
+
+def _where(error: BaseException) -> str | None:
+    """Return the place that raised, which is seldom in pttool or torch."""
+    frames = traceback.extract_tb(error.__traceback__)
+    foreign = [frame for frame in frames if not _is_ours(frame.filename)]
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"look at {error.filename}:{error.lineno}"
+    if not foreign:
+        return None
+    last = next((f for f in reversed(foreign) if "site-packages" not in f.filename), foreign[-1])
+    return f"raised at {last.filename}:{last.lineno}; PTTOOL_DEBUG=1 shows the traceback"
+
+
+def _is_ours(filename: str) -> bool:
+    return filename.startswith(str(Path(__file__).parents[2])) or filename.startswith("<")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"{path}: {error.strerror}", "check the path of the model's file"
+        ) from error
+    if not source.strip():
+        raise InputError(f"{path}: is empty", "give a file that defines the model")
+    return source
+
+
+def _append_to_path(*folders: Path) -> None:
+    for folder in (Path.cwd(), *folders):
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
+
+
+def _attribute(module: ModuleType, attribute: str, source: str) -> Any:
+    value: Any = module
+    for part in attribute.split("."):
+        names = [name for name in vars(value) if not name.startswith("_")]
+        if part not in names and not hasattr(value, part):
+            nearest = get_close_matches(part, names, 3, 0.0)
+            hint = f"nearest: {', '.join(nearest)}" if nearest else "it defines nothing"
+            raise UsageError(f"{source}: has no {part!r}", hint)
+        value = getattr(value, part)
+    return value

@@ -1,0 +1,108 @@
+"""How many multiply-accumulates each operator does: torch's registry, and what it leaves out.
+
+torch's `flop_registry` counts 2 floating-point operations per multiply-accumulate, and so do the
+formulas here; `macs` are half of them. They count matrix products, convolutions and attention.
+"""
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import flop_registry
+
+aten = torch.ops.aten
+Formula = Callable[..., int]
+
+
+def formulas() -> dict[Any, Formula]:
+    """Return the formula of every operator that multiplies and adds, by its overload packet."""
+    return {**flop_registry, **_LEFT_OUT_BY_TORCH, **_torchvision_formulas()}
+
+
+def is_uncounted(packet: Any) -> bool:
+    """Tell whether an operator without a formula may do work worth counting.
+
+    That is so for operators that aren't PyTorch's own, of which nothing is known, and for those of
+    PyTorch's own that decompose, transform or compare whole matrices.
+    """
+    namespace, _, name = str(packet).rpartition(".")
+    if namespace not in ("aten", "prims", "prim", "profiler"):
+        return f"{namespace}.{name}" not in _WITHOUT_PRODUCTS
+    return name.lstrip("_").startswith(_HEAVY)
+
+
+_HEAVY = ("fft_", "linalg_", "cholesky", "triangular_solve", "lu_", "qr", "svd", "geqrf", "ormqr",
+          "sparse_", "fused_moe")  # fmt: skip
+_WITHOUT_PRODUCTS = ("torchvision.nms", "torchvision.roi_align", "torchvision.roi_pool")
+
+
+def _mv(matrix: Tensor, vector: Tensor, *_: Any, **__: Any) -> int:
+    return 2 * matrix.numel()
+
+
+def _dot(left: Tensor, right: Tensor, *_: Any, **__: Any) -> int:
+    return 2 * left.numel()
+
+
+def _addmv(start: Tensor, matrix: Tensor, *_: Any, **__: Any) -> int:
+    return 2 * matrix.numel()
+
+
+def _addmm(start: Tensor, left: Tensor, right: Tensor, *_: Any, **__: Any) -> int:
+    """(m, k) @ (k, n), or the sum over a batch of such products."""
+    return 2 * left.numel() * right.shape[-1]
+
+
+def _addr(start: Tensor, left: Tensor, right: Tensor, *_: Any, **__: Any) -> int:
+    return 2 * left.numel() * right.numel()
+
+
+def _trilinear(
+    left: Tensor, weight: Tensor, right: Tensor, expand_left: list[int], *_: Any, **__: Any
+) -> int:
+    """nn.Bilinear: every weight once for each row of the batch."""
+    return 2 * weight.numel() * left.shape[0]
+
+
+def _cdist(left: Tensor, right: Tensor, *_: Any, **__: Any) -> int:
+    """(…, p, m) and (…, r, m): m differences for each of p x r pairs."""
+    return 2 * left.numel() * right.shape[-2]
+
+
+def _attention(query: Tensor, key: Tensor, value: Tensor, *_: Any, **__: Any) -> int:
+    """Scores (E products for each query and key) and their weighted sum (E_v)."""
+    return 2 * prod(query.shape[:-1]) * key.shape[-2] * (query.shape[-1] + value.shape[-1])
+
+
+def _rnn_layer(x: Tensor, w_input: Tensor, w_hidden: Tensor, *_: Any, **__: Any) -> int:
+    """One layer over (time, batch, features): both weight matrices at each step."""
+    return 2 * x.shape[0] * x.shape[1] * (w_input.numel() + w_hidden.numel())
+
+
+def _deform_conv2d(x: Tensor, weight: Tensor, *_: Any, out_val: Tensor, **__: Any) -> int:
+    return 2 * out_val.numel() * prod(weight.shape[1:])
+
+
+_LEFT_OUT_BY_TORCH: dict[Any, Formula] = {
+    aten.mv: _mv,
+    aten.addmv: _addmv,
+    aten.dot: _dot,
+    aten.vdot: _dot,
+    aten.addr: _addr,
+    aten.addbmm: _addmm,
+    aten._addmm_activation: _addmm,
+    aten._trilinear: _trilinear,
+    aten._cdist_forward: _cdist,
+    aten._euclidean_dist: _cdist,
+    aten._scaled_dot_product_flash_attention_for_cpu: _attention,
+    aten.mkldnn_rnn_layer: _rnn_layer,
+}
+
+
+def _torchvision_formulas() -> dict[Any, Formula]:
+    try:
+        return {torch.ops.torchvision.deform_conv2d: _deform_conv2d}
+    except AttributeError:  # torchvision is not imported, so no model can use it
+        return {}

@@ -1,0 +1,87 @@
+"""The names of modules and tensors, also of those that are held in several places."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTensor:
+    """A parameter or buffer, once, with every other name that leads to it."""
+
+    name: str
+    tensor: Tensor
+    aliases: tuple[str, ...]
+
+
+class Names:
+    """Finds the name of a module that is called from another."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._names = {id(module): name for name, module in model.named_modules()}
+
+    def of(self, module: nn.Module, caller: nn.Module, caller_name: str) -> str:
+        """Return the name under its caller where the caller holds it, else its first name.
+
+        A module that its model doesn't hold is named by its type in angle brackets.
+        """
+        inner = _path_to(module, caller)
+        if inner is not None:
+            return _joined(caller_name, inner)
+        return self._names.get(id(module), f"<{type(module).__name__}>")
+
+
+def parameters_by_name(model: nn.Module) -> list[NamedTensor]:
+    """Return the parameters, each tensor once and in order of registration."""
+    return _once(
+        (_joined(prefix, name), parameter)
+        for prefix, module in _walk(model)
+        for name, parameter in module._parameters.items()
+    )
+
+
+def buffers_by_name(model: nn.Module) -> list[NamedTensor]:
+    """Return the buffers, each tensor once and in order of registration."""
+    return _once(
+        (_joined(prefix, name), buffer)
+        for prefix, module in _walk(model)
+        for name, buffer in module._buffers.items()
+    )
+
+
+def _walk(
+    module: nn.Module, prefix: str = "", holders: tuple[int, ...] = ()
+) -> Iterator[tuple[str, nn.Module]]:
+    """Yield every name of every submodule; a module that holds itself is entered once a path."""
+    yield prefix, module
+    for name, child in module._modules.items():
+        if child is not None and child is not module and id(child) not in holders:
+            yield from _walk(child, _joined(prefix, name), (*holders, id(module)))
+
+
+def _once(named: Iterator[tuple[str, Tensor | None]]) -> list[NamedTensor]:
+    names: dict[int, list[str]] = {}
+    tensors: dict[int, Tensor] = {}
+    for name, tensor in named:
+        if tensor is not None:
+            tensors[id(tensor)] = tensor
+            names.setdefault(id(tensor), []).append(name)
+    return [NamedTensor(names[key][0], tensors[key], tuple(names[key][1:])) for key in tensors]
+
+
+def _path_to(module: nn.Module, holder: nn.Module) -> str | None:
+    """Return the name of a module inside its holder, through containers such as ModuleList."""
+    for name, child in holder._modules.items():
+        if child is module:
+            return name
+    for name, child in holder._modules.items():
+        if isinstance(child, nn.ModuleList | nn.ModuleDict | nn.Sequential):
+            inner = _path_to(module, child)
+            if inner is not None:
+                return _joined(name, inner)
+    return None
+
+
+def _joined(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}" if prefix else name

@@ -1,0 +1,38 @@
+"""The shapes of whatever a module takes or returns."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from torch import Tensor
+
+DEEPEST = 6
+
+
+def describe(value: Any, depth: int = 0) -> Any:
+    """Return a tensor's shape as a list; containers keep their form, other things give their type.
+
+    None is None, numbers and strings their own value; nesting deeper than 6 is named by its type.
+    """
+    if isinstance(value, Tensor):
+        return list(value.shape)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if depth == DEEPEST:
+        return type(value).__name__
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name, None) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): describe(element, depth + 1) for key, element in value.items()}
+    if isinstance(value, list | tuple):
+        return [describe(element, depth + 1) for element in value]
+    return type(value).__name__
+
+
+def describe_call(positional: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+    """Return the shapes of a call: of its only argument, or a list, with named ones by name."""
+    shapes = [describe(value) for value in positional]
+    if named:
+        by_name = {name: describe(value) for name, value in named.items()}
+        return [*shapes, by_name] if shapes else by_name
+    return shapes[0] if len(shapes) == 1 else shapes

@@ -1,0 +1,116 @@
+"""`summary`: every module call of one forward, with shapes, parameters and MACs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from pttool.core.model.fields import FIELDS, SUMMARY_COLUMNS
+from pttool.core.model.foreign import one_line
+from pttool.core.model.inputs import check_call, make_inputs
+from pttool.core.model.isolation import borrowed
+from pttool.core.model.names import buffers_by_name, parameters_by_name
+from pttool.core.model.parameters import FOOTER, totals
+from pttool.core.model.resolve import Resolved
+from pttool.core.model.rows import item, tree
+from pttool.core.model.spec import InputSpec
+from pttool.core.model.trace import Trace, trace
+from pttool.core.report import Column, Report
+from pttool.errors import InputError, UsageError
+
+
+def summary(
+    resolved: Resolved,
+    specs: Sequence[InputSpec],
+    *,
+    batch: int | None = 1,
+    training: bool = False,
+    depth: int | None = None,
+) -> Report:
+    """Return the rows and totals of one forward of a model.
+
+    The inputs are `specs`, or what the model's own weights are evaluated at. Rows deeper than
+    `depth` are left out; each row includes what lies below it. The module is left as it was.
+
+    A forward that fails gives the rows reached, `partial` in the summary, and the report's
+    `failure`. Raises UsageError when there is no input to use or the forward takes other ones.
+    """
+    inputs = make_inputs(
+        _specs(resolved, specs), batch, device=resolved.device, dtype=_float_type(resolved.module)
+    )
+    check_call(resolved.module, inputs)
+    with borrowed(resolved.module, device=resolved.device, training=training):
+        found = trace(resolved.module, inputs, device=resolved.device, grad=training)
+        rows = list(tree(resolved.module, found.root).in_order())
+        counted = totals(parameters_by_name(resolved.module), buffers_by_name(resolved.module))
+    items = [item(level, row) for level, row in rows if depth is None or level <= depth]
+    mode = "train" if training else "eval"
+    about = {"model": resolved.name, "source": resolved.source, "weights": None,
+             "device": resolved.device, "mode": mode, "batch": batch}  # fmt: skip
+    return Report(
+        FIELDS,
+        SUMMARY_COLUMNS,
+        items,
+        {**about, **counted, **_counts(found)},
+        (*FOOTER, *_FOOTER),
+        _notes(found),
+        _failure(resolved.name, found),
+    )
+
+
+_FOOTER = (
+    Column("macs", "MACs", "count"),
+    Column("peak_activation_bytes", "Peak activations", "bytes"),
+    Column("saved_for_backward_bytes", "Saved for backward", "bytes"),
+    Column("device", "Device"),
+)
+
+
+def _specs(resolved: Resolved, specs: Sequence[InputSpec]) -> Sequence[InputSpec]:
+    if specs:
+        return specs
+    if resolved.default_input is None:
+        raise UsageError(
+            f"{resolved.name}: names no input size of its own",
+            "give the shape without the batch dimension: -i 3,224,224",
+        )
+    return [resolved.default_input]
+
+
+def _float_type(module: nn.Module) -> torch.dtype:
+    """Return the dtype of the first floating-point parameter, which inputs then have too."""
+    floats = (p.dtype for p in module.parameters() if p.dtype.is_floating_point)
+    return next(floats, torch.get_default_dtype())
+
+
+def _counts(found: Trace) -> dict[str, Any]:
+    return {
+        "macs": found.flops // 2,
+        "flops": found.flops,
+        "macs_upper_bound": False,
+        "uncounted_ops": sorted(found.uncounted),
+        "saved_for_backward_bytes": found.activations.saved_for_backward,
+        "peak_activation_bytes": found.activations.peak,
+        "output_shape": found.root.output_shape if found.root else None,
+        "partial": found.error is not None,
+    }
+
+
+def _notes(found: Trace) -> tuple[str, ...]:
+    if not found.uncounted:
+        return ()
+    return (f"the MACs leave out {', '.join(sorted(found.uncounted))}",)
+
+
+def _failure(model: str, found: Trace) -> InputError | None:
+    if found.error is None:
+        return None
+    call = found.failing
+    layer = f"{call.name or 'forward'} ({type(call.module).__name__})" if call else "forward"
+    error = InputError(
+        f"{model}: the forward failed in {layer}: {one_line(found.error)}",
+        "the rows reached are shown; check the input shapes (-i) and dtypes",
+    )
+    error.__cause__ = found.error
+    return error

@@ -1,0 +1,162 @@
+"""One forward under hooks and a dispatch mode: which modules ran, and what their operators did."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from pttool.core.model.foreign import stdout_to_stderr
+from pttool.core.model.inputs import Inputs
+from pttool.core.model.macs import formulas, is_uncounted
+from pttool.core.model.memory import ActivationBytes
+from pttool.core.model.names import Names
+from pttool.core.model.shapes import describe, describe_call
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of a module, with the calls made inside it."""
+
+    module: nn.Module
+    name: str
+    parent: "Call | None"
+    input_shape: Any
+    output_shape: Any = None
+    flops: int = 0
+    children: list["Call"] = field(default_factory=list)
+
+    def ancestry(self) -> Iterator["Call"]:
+        """Yield the call itself, its parent, and so on up to the root."""
+        call: Call | None = self
+        while call is not None:
+            yield call
+            call = call.parent
+
+
+@dataclass(slots=True)
+class Trace:
+    """What one forward did. `error` and `failing` say where it ended early."""
+
+    activations: ActivationBytes
+    root: Call | None = None
+    flops: int = 0
+    uncounted: set[str] = field(default_factory=set)
+    error: BaseException | None = None
+    failing: Call | None = None
+
+
+def trace(model: nn.Module, inputs: Inputs, *, device: str, grad: bool) -> Trace:
+    """Call the model once and return what happened; whatever it raises ends up in the result.
+
+    The model is run where it is (see `isolation.borrowed`), on `device`, where tensors that the
+    forward itself makes are put as well. `grad` runs it as for training, with autograd on.
+    """
+    activations = ActivationBytes([*model.parameters(), *model.buffers()], inputs.tensors())
+    found = Trace(activations)
+    calls = _Calls(model, found)
+    with (
+        stdout_to_stderr(),
+        calls.hooked(),
+        torch.device(device),
+        torch.set_grad_enabled(grad),
+        _slow_but_counted(),
+        activations.saving(),
+        _Operators(found, calls),
+    ):
+        try:
+            output = model(*inputs.positional, **inputs.named)
+            found.activations.see(output)
+        except (Exception, SystemExit) as error:
+            found.error, found.failing = error, calls.innermost
+    return found
+
+
+@contextlib.contextmanager
+def _slow_but_counted() -> Iterator[None]:
+    """Turn off the fused transformer encoder, an operator that does all of a layer uncounted."""
+    enabled = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(enabled)
+
+
+class _Calls:
+    """Builds the tree of module calls from forward hooks."""
+
+    def __init__(self, model: nn.Module, found: Trace) -> None:
+        self.innermost: Call | None = None
+        self._model = model
+        self._names = Names(model)
+        self._found = found
+
+    @contextlib.contextmanager
+    def hooked(self) -> Iterator[None]:
+        handles = []
+        for module in self._model.modules():
+            handles.append(module.register_forward_pre_hook(self._enter, with_kwargs=True))
+            handles.append(module.register_forward_hook(self._leave))
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _enter(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        parent = self.innermost
+        name = self._names.of(module, parent.module, parent.name) if parent else ""
+        call = Call(module, name, parent, describe_call(args, kwargs))
+        if parent is not None:
+            parent.children.append(call)
+        elif self._found.root is None:
+            self._found.root = call
+        self.innermost = call
+
+    def _leave(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        call = self.innermost
+        # A forward that catches what an inner module raised leaves that call open.
+        while call is not None and call.module is not module:
+            call = call.parent
+        if call is not None:
+            call.output_shape = describe(output)
+            self.innermost = call.parent
+
+
+class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the multiply-accumulates and activation bytes of every operator that runs."""
+
+    def __init__(self, found: Trace, calls: _Calls) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._found = found
+        self._calls = calls
+        self._formulas = formulas()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        packet = func._overloadpacket
+        formula = self._formulas.get(packet)
+        if formula is None:
+            with self:
+                output = func.decompose(*args, **kwargs)
+            if output is not NotImplemented:
+                return output
+        output = func(*args, **kwargs)
+        if formula is not None:
+            self._add(formula(*args, **kwargs, out_val=output))
+        elif is_uncounted(packet):
+            self._found.uncounted.add(str(packet))
+        self._found.activations.see(output)
+        return output
+
+    def _add(self, flops: int) -> None:
+        self._found.flops += flops
+        if self._calls.innermost is not None:
+            for call in self._calls.innermost.ancestry():
+                call.flops += flops

@@ -1,0 +1,50 @@
+"""The one currency between core and the command line: a Report of raw numbers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from pttool.errors import PttoolError
+
+# A kind says how a value is written for people; data formats ignore it.
+#   tree   a dotted name, drawn as a tree by the item's "depth"
+#   count  a whole number       bytes   a size in bytes
+#   ratio  a fraction of 1      seconds a duration
+#   shape  a tensor's shape, or shapes nested in lists and dicts
+Kind = Literal["text", "tree", "count", "bytes", "ratio", "seconds", "shape", "flag"]
+
+Item = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table, or one line of its footer: the key of a value and how to show it."""
+
+    key: str
+    title: str
+    kind: Kind = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a command found.
+
+    Every item holds the `fields`, in that order and raw; `columns` are those that a table shows.
+    `summary` holds the totals; `footer` picks those that a table shows below its rows.
+    `failure` is raised once the report is written: what was reached is shown, and the exit code
+    still tells.
+    """
+
+    fields: tuple[str, ...]
+    columns: tuple[Column, ...]
+    items: Sequence[Item]
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    footer: tuple[Column, ...] = ()
+    notes: tuple[str, ...] = ()
+    failure: PttoolError | None = None
+
+    def select(self, keys: Sequence[str]) -> "Report":
+        """Return the report with just these columns and fields, in this order."""
+        known = {column.key: column for column in self.columns}
+        columns = tuple(known.get(key, Column(key, key)) for key in keys)
+        return replace(self, fields=tuple(keys), columns=columns)

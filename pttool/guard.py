@@ -1,0 +1,102 @@
+"""The one place where failures become a line on stderr and an exit code.
+
+It imports nothing that Python has not loaded by itself: `--version` runs under it too.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+
+ISSUES = "https://github.com/pttool/pttool/issues"
+
+
+def guarded(run: Callable[[], int]) -> int:
+    """Run and return the exit code; no exception leaves, and standard output is done with."""
+    try:
+        code = run()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BaseException as error:
+        code = _explain(error)
+        _drop_pending_output()
+    _send_late_output_to_stderr()
+    return code
+
+
+def _explain(error: BaseException) -> int:
+    from pttool.errors import ExitCode, PttoolError
+
+    match error:
+        case PttoolError():
+            _show_traceback(error)
+            _complain(error.message, error.hint)
+            return error.exit_code
+        case BrokenPipeError():
+            return ExitCode.OK
+        case KeyboardInterrupt():
+            return ExitCode.INTERRUPTED
+        case SystemExit():
+            return error.code if isinstance(error.code, int) else ExitCode.OK
+        case ImportError():
+            _complain_about_package(error)
+            return ExitCode.UNAVAILABLE
+        case OSError():
+            # Only what writes text by itself, as Typer's help does, has not named its file by now.
+            where = error.filename or "standard output"
+            _complain(f"{where}: {error.strerror}" if error.strerror else str(error), None)
+            return ExitCode.UNAVAILABLE
+        case MemoryError():
+            _complain("out of memory", "give it a smaller input or more memory")
+            return ExitCode.UNAVAILABLE
+    _complain_about_bug(error)
+    return ExitCode.INTERNAL
+
+
+def _complain_about_package(error: ImportError) -> None:
+    package = (error.name or "").partition(".")[0]
+    if isinstance(error, ModuleNotFoundError):
+        _complain(f"{package} is not installed", f"pip install {package}")
+    else:
+        _complain(f"a package can't be imported: {error}", "reinstall it")
+
+
+def _complain_about_bug(error: BaseException) -> None:
+    _show_traceback(error)
+    _complain(
+        f"a bug in pttool: {type(error).__name__}: {error}",
+        f"please report it at {ISSUES} with the traceback that PTTOOL_DEBUG=1 shows",
+    )
+
+
+def _show_traceback(error: BaseException) -> None:
+    if os.environ.get("PTTOOL_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(error)
+
+
+def _complain(message: str, hint: str | None) -> None:
+    from pttool.output import talk
+    from pttool.values import printable
+
+    try:
+        talk(f"pttool: error: {printable(message)}")
+        if hint is not None:
+            talk(f"hint: {printable(hint)}")
+    except OSError:
+        pass  # stderr is gone too: the exit code is all that is left to say
+
+
+def _drop_pending_output() -> None:
+    """Empty stdout's buffer into nothing: a closed pipe or full disk would fail again at exit."""
+    if sys.stdout is not None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
+        sys.stdout.flush()
+
+
+def _send_late_output_to_stderr() -> None:
+    """Keep what a user's own threads and exit handlers still print off stdout."""
+    if sys.stdout is not None and sys.stderr is not None:
+        os.dup2(2, 1)

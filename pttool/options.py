@@ -1,0 +1,143 @@
+"""Options that commands share: the same name means the same everywhere."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from pttool.output import Format, Output, choose_output
+
+if TYPE_CHECKING:
+    from pttool.core.model.resolve import Resolved
+    from pttool.core.model.spec import InputSpec
+
+
+class Device(StrEnum):
+    """Where a model is built and run."""
+
+    META = "meta"
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+class Mode(StrEnum):
+    """Which of nn.Module's two modes a model runs in."""
+
+    EVAL = "eval"
+    TRAIN = "train"
+
+
+class DType(StrEnum):
+    """The floating-point type of a model and its inputs."""
+
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+    FLOAT64 = "float64"
+
+
+Model = Annotated[
+    str,
+    Argument(
+        metavar="MODEL",
+        help="A torchvision name, FILE.py:ATTR or package.module:ATTR (a class, a function that "
+        "returns a model, or a model).",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """How MODEL is built."""
+
+    kw: Annotated[
+        list[str],
+        Option(
+            "--kw",
+            metavar="NAME=VALUE",
+            help="An argument for the class or function, as a Python literal; repeatable.",
+            show_default=False,
+        ),
+    ] = ()  # type: ignore[assignment]
+    device: Annotated[
+        Device,
+        Option("--device", help="Where to build and run it; meta takes no memory for weights."),
+    ] = Device.META
+    dtype: Annotated[
+        DType | None,
+        Option("--dtype", help="Floating-point type of the model.", show_default=False),
+    ] = None
+
+    def resolve(self, model: str) -> "Resolved":
+        """Return the module that MODEL names, built as told."""
+        from pttool.core.model.spec import parse_keyword, parse_model
+
+        spec, keywords = parse_model(model), dict(map(parse_keyword, self.kw))
+        from pttool.core.model.resolve import resolve
+
+        return resolve(spec, keywords, name=model, device=self.device, dtype=self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class InputOptions:
+    """What the model is called with."""
+
+    input: Annotated[
+        list[str],
+        Option(
+            "-i",
+            "--input",
+            metavar="[NAME:][DTYPE:]D1,D2,...",
+            help="Shape of one input without the batch dimension; repeat it for several.",
+            show_default=False,
+        ),
+    ] = ()  # type: ignore[assignment]
+    batch: Annotated[
+        int, Option("-b", "--batch", metavar="N", min=1, help="Batch size put before each shape.")
+    ] = 1
+    no_batch: Annotated[
+        bool, Option("--no-batch", help="Take the shapes as they are, without a batch dimension.")
+    ] = False
+
+    def specs(self) -> list["InputSpec"]:
+        """Return the inputs described; raises UsageError for one that makes no sense."""
+        from pttool.core.model.spec import parse_input
+
+        return [parse_input(text) for text in self.input]
+
+    @property
+    def batch_size(self) -> int | None:
+        """The batch size, or None when the shapes stand as they are."""
+        return None if self.no_batch else self.batch
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """How the result is written, and where."""
+
+    json: Annotated[bool, Option("--json", help="Write one JSON document.")] = False
+    ndjson: Annotated[bool, Option("--ndjson", help="Write one JSON object per row.")] = False
+    csv: Annotated[bool, Option("--csv", help="Write the rows as CSV.")] = False
+    tsv: Annotated[bool, Option("--tsv", help="Write the rows as TSV.")] = False
+    no_header: Annotated[
+        bool, Option("--no-header", help="Leave out the header, and the footer of a table.")
+    ] = False
+    output: Annotated[
+        Path | None,
+        Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write to FILE: .json, .ndjson, .csv, .tsv or .txt.",
+            show_default=False,
+        ),
+    ] = None
+    force: Annotated[bool, Option("--force", help="Replace FILE if it exists.")] = False
+
+    def choose(self) -> Output:
+        """Return the output asked for; raises UsageError for two formats or a hopeless FILE."""
+        asked = [format for format in Format if getattr(self, format.value, False)]
+        return choose_output(asked, header=not self.no_header, path=self.output, force=self.force)

@@ -1,0 +1,184 @@
+"""Write a Report: the only place that touches standard output."""
+
+import csv
+import io
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from pttool.core.files import check_writable, complete_or_absent
+from pttool.core.report import Report
+from pttool.errors import UnavailableError, UsageError
+from pttool.tables import Paper, table
+from pttool.values import json_text, printable, raw_cell
+
+SCHEMA = 1
+BLOCK_CHARACTERS = 1 << 16
+
+
+class Format(StrEnum):
+    """How a report is written."""
+
+    TABLE = "table"
+    JSON = "json"
+    NDJSON = "ndjson"
+    CSV = "csv"
+    TSV = "tsv"
+
+
+SUFFIXES = {
+    ".json": Format.JSON,
+    ".ndjson": Format.NDJSON,
+    ".jsonl": Format.NDJSON,
+    ".csv": Format.CSV,
+    ".tsv": Format.TSV,
+    ".txt": Format.TABLE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How a report is written, and where: a path, or else standard output."""
+
+    format: Format = Format.TABLE
+    header: bool = True
+    path: Path | None = None
+
+
+def choose_output(
+    formats: Sequence[Format], *, header: bool, path: Path | None, force: bool
+) -> Output:
+    """Return the one output asked for, before any work is done.
+
+    Raises UsageError for two formats at once, a suffix that names no format, a format without a
+    header to leave out, and a path that can't be written.
+    """
+    asked = dict.fromkeys(formats)
+    if path is not None:
+        by_suffix = SUFFIXES.get(path.suffix.lower())
+        if by_suffix is not None:
+            asked[by_suffix] = None
+        elif not asked:
+            raise UsageError(
+                f"{path}: the suffix names no format",
+                f"end it in {' '.join(SUFFIXES)}, or give --json, --ndjson, --csv or --tsv",
+            )
+        check_writable(path, force=force)
+    if len(asked) > 1:
+        raise UsageError(f"two formats at once: {' and '.join(asked)}", "give one of them")
+    chosen = next(iter(asked), Format.TABLE)
+    if not header and chosen in (Format.JSON, Format.NDJSON):
+        raise UsageError(f"{chosen} has no header", "--no-header goes with a table, CSV or TSV")
+    return Output(chosen, header, path)
+
+
+def emit(command: str, report: Report, output: Output) -> None:
+    """Write the report, its notes on stderr, and raise the failure that it carries."""
+    if output.path is not None:
+        _write_file(command, report, output, output.path)
+    elif sys.stdout is not None:
+        _write_stdout(command, report, output)
+    for note in report.notes:
+        talk(f"pttool: note: {printable(note)}")
+    if report.failure is not None:
+        raise report.failure
+
+
+def talk(line: str) -> None:
+    """Write one line on stderr, in whatever encoding it has."""
+    if sys.stderr is not None:
+        encoding = sys.stderr.encoding or "utf-8"
+        sys.stderr.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        sys.stderr.flush()
+
+
+def _write_file(command: str, report: Report, output: Output, path: Path) -> None:
+    try:
+        with complete_or_absent(path) as stream:
+            for text in _rendered(command, report, output, Paper("utf-8")):
+                stream.write(_encoded(text, "utf-8"))
+    except OSError as error:
+        raise UnavailableError(
+            f"{path}: {error.strerror}", "nothing was written: make room or write elsewhere"
+        ) from error
+
+
+def _write_stdout(command: str, report: Report, output: Output) -> None:
+    paper = Paper.of_stdout()
+    encoding = paper.encoding if output.format is Format.TABLE else "utf-8"
+    try:
+        for block in _blocks(_rendered(command, report, output, paper)):
+            _write_all(_encoded(block, encoding))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UnavailableError(f"standard output: {error.strerror}") from error
+
+
+def _blocks(texts: Iterable[str]) -> Iterator[str]:
+    """Join small texts, so that an unbuffered standard output costs few system calls."""
+    block: list[str] = []
+    size = 0
+    for text in texts:
+        block.append(text)
+        size += len(text)
+        if size >= BLOCK_CHARACTERS:
+            yield "".join(block)
+            block, size = [], 0
+    yield "".join(block)
+
+
+def _write_all(payload: bytes) -> None:
+    """Write every byte: under PYTHONUNBUFFERED the stream is raw and may take only a part."""
+    rest = memoryview(payload)
+    while rest:
+        rest = rest[sys.stdout.buffer.write(rest) :]
+
+
+def _encoded(text: str, encoding: str) -> bytes:
+    """Encode text; the undecodable bytes of a file's name come out as the bytes that they were."""
+    try:
+        return text.encode(encoding, "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode(encoding, "backslashreplace")
+
+
+def _rendered(command: str, report: Report, output: Output, paper: Paper) -> Iterable[str]:
+    match output.format:
+        case Format.TABLE:
+            return table(report, output.header, paper)
+        case Format.JSON:
+            return _json(command, report, ascii_only=not paper.encoding.lower().startswith("utf"))
+        case Format.NDJSON:
+            return (json_text(item) + "\n" for item in report.items)
+        case Format.CSV:
+            return _separated(report, output.header, ",")
+        case Format.TSV:
+            return _separated(report, output.header, "\t")
+
+
+def _json(command: str, report: Report, *, ascii_only: bool) -> Iterator[str]:
+    """One document with an item a line, so that a long one can be read and grepped."""
+    yield f'{{"schema": {SCHEMA}, "command": {json_text(command)},\n"items": ['
+    for index, item in enumerate(report.items):
+        yield (",\n" if index else "\n") + json_text(item, ascii_only=ascii_only)
+    summary = json_text(report.summary, ascii_only=ascii_only)
+    notes = json_text(report.notes, ascii_only=ascii_only)
+    yield f'\n],\n"summary": {summary},\n"notes": {notes}}}\n'
+
+
+def _separated(report: Report, header: bool, separator: str) -> Iterator[str]:
+    """CSV as RFC 4180 quotes it, but with newline line ends; TSV likewise, with tabs."""
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, delimiter=separator, lineterminator="\n")
+    if header:
+        writer.writerow(report.fields)
+    for item in report.items:
+        writer.writerow([raw_cell(item[key]) for key in report.fields])
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
+    yield buffer.getvalue()

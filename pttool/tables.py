@@ -1,0 +1,151 @@
+"""Draw a Report as a table, and say how each kind of number is written for people."""
+
+import io
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pttool.core.report import Column, Item, Report
+from pttool.values import printable, raw_cell
+
+ROOT_NAME = "(root)"
+UNKNOWN = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """What a table is drawn on."""
+
+    encoding: str
+    terminal: bool = False
+    colour: bool = False
+
+    @classmethod
+    def of_stdout(cls) -> "Paper":
+        """Return standard output's paper: NO_COLOR beats FORCE_COLOR beats the terminal."""
+        terminal = sys.stdout.isatty()
+        forced = os.environ.get("FORCE_COLOR", "").lower() not in ("", "0", "false")
+        plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+        return cls(sys.stdout.encoding or "utf-8", terminal, (terminal or forced) and not plain)
+
+
+def table(report: Report, header: bool, paper: Paper) -> Iterator[str]:
+    """Draw the rows and, with a header, the footer."""
+    draw = _terminal_table if paper.terminal else _piped_table
+    yield from draw(report, header, paper)
+    if header and report.footer:
+        yield from _footer(report, paper)
+
+
+def human(value: Any, column: Column) -> str:
+    """Return a value as people read it."""
+    if value is None or value == "":
+        return UNKNOWN
+    match column.kind:
+        case "count":
+            return f"{value:,}"
+        case "bytes":
+            return _scaled(value, 1024, (" B", " KiB", " MiB", " GiB", " TiB", " PiB"))
+        case "ratio":
+            return f"{100 * value:.1f} %"
+        case "seconds":
+            return f"{value:.3f} s"
+        case "flag":
+            return "yes" if value else "no"
+    return raw_cell(value)
+
+
+def _piped_table(report: Report, header: bool, paper: Paper) -> Iterator[str]:
+    """Columns aligned by spaces, exact numbers, nothing cut: made for grep, awk and sort."""
+    from rich.cells import cell_len
+
+    columns = report.columns
+    rows = [[_piped_cell(item, column, paper) for column in columns] for item in report.items]
+    if header:
+        rows.insert(0, [column.title.replace(" ", "_") for column in columns])
+    widths = [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
+    for index, row in enumerate(rows):
+        padded = []
+        for cell, column, width in zip(row, columns, widths, strict=False):
+            padding = " " * (width - cell_len(cell))
+            padded.append(padding + cell if _is_number(column) else cell + padding)
+        line = "  ".join(padded).rstrip(" ")
+        bold = header and index == 0 and paper.colour
+        yield (f"\x1b[1m{line}\x1b[0m" if bold else line) + "\n"
+
+
+def _piped_cell(item: Item, column: Column, paper: Paper) -> str:
+    value = item.get(column.key)
+    if column.kind == "tree":
+        value = value or ROOT_NAME
+    return _shown(raw_cell(value) or UNKNOWN, paper)
+
+
+def _terminal_table(report: Report, header: bool, paper: Paper) -> Iterator[str]:
+    from rich.box import ASCII_DOUBLE_HEAD, SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    unicode = paper.encoding.lower().startswith("utf")
+    grid = Table(box=SIMPLE_HEAD if unicode else ASCII_DOUBLE_HEAD, show_header=header)
+    for column in report.columns:
+        justify = "right" if _is_number(column) else "left"
+        grid.add_column(Text(column.title), justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for item in report.items:
+        grid.add_row(*(Text(_terminal_cell(item, column, paper)) for column in report.columns))
+    stream = io.StringIO()
+    console = Console(
+        file=stream,
+        width=_terminal_width(),
+        force_terminal=True,
+        color_system="standard" if paper.colour else None,
+        highlight=False,
+        legacy_windows=False,
+    )
+    console.print(grid)
+    yield stream.getvalue()
+
+
+def _terminal_width() -> int | None:
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdigit() and int(columns) > 0:
+        return int(columns)
+    return os.get_terminal_size(sys.stdout.fileno()).columns or None
+
+
+def _terminal_cell(item: Item, column: Column, paper: Paper) -> str:
+    value = item.get(column.key)
+    if column.kind == "tree":
+        leaf = str(value).rpartition(".")[2] or ROOT_NAME
+        return _shown("  " * int(item.get("depth", 0)) + leaf, paper)
+    return _shown(human(value, column), paper)
+
+
+def _footer(report: Report, paper: Paper) -> Iterator[str]:
+    width = max(len(column.title) for column in report.footer) + 2
+    yield "\n"
+    for column in report.footer:
+        value = report.summary[column.key]
+        text = human(value, column)
+        if column.kind == "count" and value is not None and value >= 1000:
+            text += f" ({_scaled(value, 1000, ('', ' K', ' M', ' G', ' T', ' P'))})"
+        yield _shown(f"{column.title + ':':<{width}}{text}", paper) + "\n"
+
+
+def _scaled(value: float, step: int, units: Sequence[str]) -> str:
+    for unit in units[:-1]:
+        if abs(value) < step:
+            return f"{value:.4g}{unit}"
+        value = value / step
+    return f"{value:.4g}{units[-1]}"
+
+
+def _is_number(column: Column) -> bool:
+    return column.kind in ("count", "bytes", "ratio", "seconds")
+
+
+def _shown(text: str, paper: Paper) -> str:
+    return printable(text).encode(paper.encoding, "backslashreplace").decode(paper.encoding)
