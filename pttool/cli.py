@@ -99,13 +99,14 @@ def _root(
 
 def _in_one_line(error: Any) -> UsageError:
     """Return Typer's usage error as ours: what is wrong, and where to look or what was meant."""
-    message = " ".join(error.format_message().split()).removesuffix(".")
+    message = re.sub(r"\s*\((Possible|Did you).*\)$", "", " ".join(error.format_message().split()))
+    message = message.removesuffix(".")
     context = error.ctx
     path = context.command_path if context is not None else "pttool"
     hint = f"see '{path} --help'"
     meant = _meant(error, message)
     if meant:
-        hint = f"Did you mean {' or '.join(meant)}? {hint[0].upper()}{hint[1:]}"
+        hint = f"Did you mean {' or '.join(map(repr, meant))}? S{hint[1:]}"
     return UsageError(message[:1].lower() + message[1:], hint)
 
 

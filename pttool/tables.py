@@ -5,13 +5,15 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pttool.core.report import Column, Item, Report
 from pttool.values import printable, raw_cell
 
 ROOT_NAME = "(root)"
 UNKNOWN = "-"
+COLUMN_GAP = "  "
+NARROWEST = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ def table(report: Report, header: bool, paper: Paper) -> Iterator[str]:
 
 def human(value: Any, column: Column) -> str:
     """Return a value as people read it."""
-    if value is None or value == "":
+    if value is None or value == "" or value == []:
         return UNKNOWN
     match column.kind:
         case "count":
@@ -71,7 +73,7 @@ def _piped_table(report: Report, header: bool, paper: Paper) -> Iterator[str]:
         for cell, column, width in zip(row, columns, widths, strict=False):
             padding = " " * (width - cell_len(cell))
             padded.append(padding + cell if _is_number(column) else cell + padding)
-        line = "  ".join(padded).rstrip(" ")
+        line = COLUMN_GAP.join(padded).rstrip(" ")
         bold = header and index == 0 and paper.colour
         yield (f"\x1b[1m{line}\x1b[0m" if bold else line) + "\n"
 
@@ -80,7 +82,7 @@ def _piped_cell(item: Item, column: Column, paper: Paper) -> str:
     value = item.get(column.key)
     if column.kind == "tree":
         value = value or ROOT_NAME
-    return _shown(raw_cell(value) or UNKNOWN, paper)
+    return _shown(UNKNOWN if value == [] else raw_cell(value) or UNKNOWN, paper)
 
 
 def _terminal_table(report: Report, header: bool, paper: Paper) -> Iterator[str]:
@@ -89,17 +91,21 @@ def _terminal_table(report: Report, header: bool, paper: Paper) -> Iterator[str]
     from rich.table import Table
     from rich.text import Text
 
+    width = _terminal_width()
+    columns = _that_fit(report, width, paper)
     unicode = paper.encoding.lower().startswith("utf")
-    grid = Table(box=SIMPLE_HEAD if unicode else ASCII_DOUBLE_HEAD, show_header=header)
-    for column in report.columns:
-        justify = "right" if _is_number(column) else "left"
-        grid.add_column(Text(column.title), justify=justify, overflow="fold")  # type: ignore[arg-type]
+    box = SIMPLE_HEAD if unicode else ASCII_DOUBLE_HEAD
+    grid = Table(box=box, show_header=header, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in columns:
+        number = _is_number(column)
+        justify: Literal["right", "left"] = "right" if number else "left"
+        grid.add_column(Text(column.title), justify=justify, overflow="fold", no_wrap=number)
     for item in report.items:
-        grid.add_row(*(Text(_terminal_cell(item, column, paper)) for column in report.columns))
+        grid.add_row(*(Text(_terminal_cell(item, column, paper)) for column in columns))
     stream = io.StringIO()
     console = Console(
         file=stream,
-        width=_terminal_width(),
+        width=width,
         force_terminal=True,
         color_system="standard" if paper.colour else None,
         highlight=False,
@@ -107,13 +113,36 @@ def _terminal_table(report: Report, header: bool, paper: Paper) -> Iterator[str]
     )
     console.print(grid)
     yield stream.getvalue()
+    if len(columns) < len(report.columns):
+        left_out = [column.title for column in report.columns if column not in columns]
+        yield f"(too narrow for: {', '.join(left_out)})\n"
 
 
-def _terminal_width() -> int | None:
+def _that_fit(report: Report, width: int, paper: Paper) -> list[Column]:
+    """Return the columns without those optional ones, last first, that there is no room for."""
+    from rich.cells import cell_len
+
+    columns = list(report.columns)
+    needed = {
+        column.key: max(
+            [cell_len(_terminal_cell(item, column, paper)) for item in report.items]
+            + [cell_len(column.title)]
+        )
+        for column in columns
+    }
+    for column in reversed(report.columns):
+        if sum(needed[c.key] + len(COLUMN_GAP) for c in columns) - len(COLUMN_GAP) <= width:
+            break
+        if column.optional:
+            columns.remove(column)
+    return columns
+
+
+def _terminal_width() -> int:
     columns = os.environ.get("COLUMNS", "")
     if columns.isdigit() and int(columns) > 0:
         return int(columns)
-    return os.get_terminal_size(sys.stdout.fileno()).columns or None
+    return os.get_terminal_size(sys.stdout.fileno()).columns or NARROWEST
 
 
 def _terminal_cell(item: Item, column: Column, paper: Paper) -> str:

@@ -18,11 +18,15 @@ Item = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table, or one line of its footer: the key of a value and how to show it."""
+    """One column of a table, or one line of its footer: the key of a value and how to show it.
+
+    An optional column is left out of a terminal that is too narrow for it.
+    """
 
     key: str
     title: str
     kind: Kind = "text"
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,11 @@ FIELDS = (
 )
 SUMMARY_COLUMNS = (
     Column("name", "Layer", "tree"),
-    Column("type", "Type"),
-    Column("input_shape", "Input", "shape"),
+    Column("type", "Type", optional=True),
+    Column("input_shape", "Input", "shape", optional=True),
     Column("output_shape", "Output", "shape"),
-    Column("kernel_size", "Kernel", "shape"),
+    Column("kernel_size", "Kernel", "shape", optional=True),
+    Column("calls", "Calls", "count", optional=True),
     Column("params", "Parameters", "count"),
     Column("macs", "MACs", "count"),
 )

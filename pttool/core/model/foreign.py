@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import sysconfig
 import traceback
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -96,19 +97,21 @@ def _flush_c_stdio() -> None:
 
 
 def _where(error: BaseException) -> str | None:
-    """Return the place that raised, which is seldom in pttool or torch."""
-    frames = traceback.extract_tb(error.__traceback__)
-    foreign = [frame for frame in frames if not _is_ours(frame.filename)]
+    """Return the user's own line that raised or led to it."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"look at {error.filename}:{error.lineno}"
-    if not foreign:
-        return None
-    last = next((f for f in reversed(foreign) if "site-packages" not in f.filename), foreign[-1])
-    return f"raised at {last.filename}:{last.lineno}; PTTOOL_DEBUG=1 shows the traceback"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(_NOT_THE_USERS)]
+    if not own:
+        return "PTTOOL_DEBUG=1 shows the traceback"
+    return f"raised at {own[-1].filename}:{own[-1].lineno}; PTTOOL_DEBUG=1 shows the traceback"
 
 
-def _is_ours(filename: str) -> bool:
-    return filename.startswith(str(Path(__file__).parents[2])) or filename.startswith("<")
+_NOT_THE_USERS = (
+    "<",  # code that Python itself is made of, as <frozen importlib>
+    str(Path(__file__).parents[2]),
+    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+)
 
 
 def _read(path: Path) -> bytes:

@@ -19,7 +19,7 @@ class Names:
     """Finds the name of a module that is called from another."""
 
     def __init__(self, model: nn.Module) -> None:
-        self._names = {id(module): name for name, module in model.named_modules()}
+        self._names: dict[int, str] = {id(module): name for name, module in model.named_modules()}
 
     def of(self, module: nn.Module, caller: nn.Module, caller_name: str) -> str:
         """Return the name under its caller where the caller holds it, else its first name.

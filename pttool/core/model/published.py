@@ -41,25 +41,14 @@ def check_name(name: str) -> None:
 
 
 def construct(name: str, keywords: dict[str, Any]) -> nn.Module:
-    """Return the model as its builder makes it, without weights and without a download.
-
-    Raises UsageError for a keyword that the builder refuses.
-    """
+    """Return the model as its builder makes it, without weights and without a download."""
     models = torchvision().models
     parameters = inspect.signature(models.get_model_builder(name)).parameters
     # A detector's backbone weights would be fetched even with weights=None.
     backbone = {"weights_backbone": None} if "weights_backbone" in parameters else {}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model = models.get_model(name, **{"weights": None, **backbone, **keywords})
-    except TypeError as error:
-        refused = [key for key in keywords if f"argument '{key}'" in str(error)]
-        if refused:
-            raise UsageError(f"--kw {refused[0]}: {name} takes no such argument") from error
-        raise
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"{name} made a {type(model).__name__}, not a module")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model: nn.Module = models.get_model(name, **{"weights": None, **backbone, **keywords})
     return model
 
 

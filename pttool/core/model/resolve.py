@@ -64,7 +64,9 @@ def resolve(
             source, default_input = module_name, None
             made = _with_keywords(name, load_from_module(module_name, attribute), keywords)
     with foreign_code(name):
-        module = made if isinstance(made, nn.Module) else build(_checked(name, made), device)
+        module = (
+            made if isinstance(made, nn.Module) else build(_checked(name, made, keywords), device)
+        )
         if dtype is not None:
             module = module.to(getattr(torch, dtype))
     return Resolved(name, source, module, device, default_input)
@@ -93,9 +95,22 @@ def _with_keywords(name: str, target: Any, keywords: Mapping[str, Any]) -> Any:
     return partial(target, **keywords)
 
 
-def _checked(name: str, factory: Callable[[], Any]) -> Callable[[], nn.Module]:
+def _refused(name: str, error: TypeError, keywords: Mapping[str, Any]) -> UsageError | None:
+    """Return the error of a keyword that the class or function doesn't take, if that is it."""
+    for keyword in keywords:
+        if f"unexpected keyword argument '{keyword}'" in str(error):
+            return UsageError(f"--kw {keyword}: {name} takes no such argument", str(error))
+    return None
+
+
+def _checked(
+    name: str, factory: Callable[[], Any], keywords: Mapping[str, Any]
+) -> Callable[[], nn.Module]:
     def checked() -> nn.Module:
-        module = factory()
+        try:
+            module = factory()
+        except TypeError as error:
+            raise _refused(name, error, keywords) or error from error
         if not isinstance(module, nn.Module):
             kind = module.__name__ if isclass(module) else type(module).__name__
             raise InputError(

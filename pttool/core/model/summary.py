@@ -15,9 +15,10 @@ from pttool.core.model.parameters import FOOTER, totals
 from pttool.core.model.resolve import Resolved
 from pttool.core.model.rows import item, tree
 from pttool.core.model.spec import InputSpec
-from pttool.core.model.trace import Trace, trace
+from pttool.core.model.trace import Call, Trace, trace
 from pttool.core.report import Column, Report
 from pttool.errors import InputError, UsageError
+from pttool.values import raw_cell
 
 
 def summary(
@@ -106,11 +107,18 @@ def _notes(found: Trace) -> tuple[str, ...]:
 def _failure(model: str, found: Trace) -> InputError | None:
     if found.error is None:
         return None
-    call = found.failing
-    layer = f"{call.name or 'forward'} ({type(call.module).__name__})" if call else "forward"
     error = InputError(
-        f"{model}: the forward failed in {layer}: {one_line(found.error)}",
+        f"{model}: the forward failed in {_layer(found.failing)}: {one_line(found.error)}",
         "the rows reached are shown; check the input shapes (-i) and dtypes",
     )
     error.__cause__ = found.error
     return error
+
+
+def _layer(call: Call | None) -> str:
+    """Name a call; of a layer without submodules, whose message torch keeps short, tell all."""
+    if call is None:
+        return "the model"
+    is_leaf = not call.module._modules
+    kind = repr(call.module) if is_leaf else type(call.module).__name__
+    return f"{call.name or 'the model'}, {kind}, given {raw_cell(call.input_shape)}"
