@@ -3,9 +3,15 @@
 It imports nothing that Python has not loaded by itself: `--version` runs under it too.
 """
 
+from __future__ import annotations
+
+import gc
 import os
 import sys
-from collections.abc import Callable
+
+TYPE_CHECKING = False  # as typing has it, whose import would double what --version loads
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ISSUES = "https://github.com/pttool/pttool/issues"
 
@@ -20,6 +26,9 @@ def guarded(run: Callable[[], int]) -> int:
         code = _explain(error)
         _drop_pending_output()
     _send_late_output_to_stderr()
+    # What torch has made needs no last collection: it takes half a second of every exit.
+    gc.disable()
+    gc.freeze()
     return code
 
 

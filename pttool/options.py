@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from pttool.core.imports import uncollected
 from pttool.output import Format, Output, choose_output
 
 if TYPE_CHECKING:
@@ -76,7 +77,8 @@ class BuildOptions:
         from pttool.core.model.spec import parse_keyword, parse_model
 
         spec, keywords = parse_model(model), dict(map(parse_keyword, self.kw))
-        from pttool.core.model.resolve import resolve
+        with uncollected():
+            from pttool.core.model.resolve import resolve
 
         return resolve(spec, keywords, name=model, device=self.device, dtype=self.dtype)
 

@@ -1,7 +1,5 @@
 """Write a Report: the only place that touches standard output."""
 
-import csv
-import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -171,14 +169,21 @@ def _json(command: str, report: Report, *, ascii_only: bool) -> Iterator[str]:
 
 
 def _separated(report: Report, header: bool, separator: str) -> Iterator[str]:
-    """CSV as RFC 4180 quotes it, but with newline line ends; TSV likewise, with tabs."""
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, delimiter=separator, lineterminator="\n")
+    """CSV as RFC 4180 has it, but with newline line ends; TSV likewise, with tabs."""
     if header:
-        writer.writerow(report.fields)
+        yield _row(report.fields, separator)
     for item in report.items:
-        writer.writerow([raw_cell(item[key]) for key in report.fields])
-        yield buffer.getvalue()
-        buffer.seek(0)
-        buffer.truncate()
-    yield buffer.getvalue()
+        yield _row([raw_cell(item[key]) for key in report.fields], separator)
+
+
+def _row(cells: Sequence[str], separator: str) -> str:
+    if list(cells) == [""]:
+        return '""\n'  # an empty line would be no row at all
+    return separator.join(_quoted(cell, separator) for cell in cells) + "\n"
+
+
+def _quoted(cell: str, separator: str) -> str:
+    # Python's csv.writer leaves a lone carriage return bare, which its own reader then refuses.
+    if any(special in cell for special in (separator, '"', "\n", "\r")):
+        return '"' + cell.replace('"', '""') + '"'
+    return cell

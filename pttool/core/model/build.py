@@ -3,9 +3,11 @@
 import contextlib
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 Factory = Callable[[], nn.Module]
 
@@ -21,7 +23,12 @@ def build(factory: Factory, device: str) -> nn.Module:
         with torch.device(device):
             return factory()
     for construction in (torch.device("meta"), _registered_on_meta()):
-        with contextlib.suppress(_NeedsValuesError), construction, _naming_need_for_values():
+        with (
+            contextlib.suppress(_NeedsValuesError),
+            construction,
+            _Uninitialised(),
+            _naming_need_for_values(),
+        ):
             return factory()
     return factory()
 
@@ -33,6 +40,30 @@ def needs_values(error: BaseException) -> bool:
     is the word "meta". Code that says it for another reason is merely run once more.
     """
     return isinstance(error, Exception) and re.search(r"\bmeta\b", str(error)) is not None
+
+
+class _Uninitialised(TorchFunctionMode):
+    """Leaves out the random initialisation of meta tensors, which have no values.
+
+    torch would do it by its reference implementations, whose first use imports torch._dynamo.
+    """
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__name__", "") in _INITIALISING:
+            tensor = args[0] if args else kwargs.get("tensor")
+            if isinstance(tensor, Tensor) and tensor.is_meta:
+                return tensor
+        return func(*args, **kwargs)
+
+
+# Methods of tensors, and the functions of torch.nn.init that hand themselves over to a mode.
+_INITIALISING = frozenset(
+    ("normal_", "uniform_", "trunc_normal_", "kaiming_uniform_", "kaiming_normal_", "bernoulli_",
+     "exponential_", "log_normal_", "random_")
+)  # fmt: skip
 
 
 class _NeedsValuesError(Exception):

@@ -23,7 +23,7 @@ def borrowed(model: nn.Module, *, device: str, training: bool) -> Iterator[None]
     with _random_states():
         try:
             _replace_tensors(model, device)
-            model.train(training)
+            _set_mode(model, training)
             yield
         finally:
             for snapshot in taken:
@@ -37,19 +37,23 @@ class _Snapshot:
         self._module = module
         self._class = type(module)
         self._attributes = dict(module.__dict__)
-        self._contents = {
-            name: value.copy() for name, value in self._attributes.items() if type(value) is dict
-        }
+        self._dicts = [(v, dict(v)) for v in self._attributes.values() if isinstance(v, dict)]
+        self._lists = [(v, list(v)) for v in self._attributes.values() if isinstance(v, list)]
+        self._sets = [(v, set(v)) for v in self._attributes.values() if isinstance(v, set)]
 
     def restore(self) -> None:
         if type(self._module) is not self._class:
             self._module.__class__ = self._class
         self._module.__dict__.clear()
         self._module.__dict__.update(self._attributes)
-        for name, contents in self._contents.items():
-            container = self._attributes[name]
-            container.clear()
-            container.update(contents)
+        for mapping, items in self._dicts:
+            mapping.clear()
+            mapping.update(items)
+        for members, elements in self._sets:
+            members.clear()
+            members.update(elements)
+        for sequence, values in self._lists:
+            sequence[:] = values
 
 
 def _replace_tensors(model: nn.Module, device: str) -> None:
@@ -64,6 +68,15 @@ def _replace_tensors(model: nn.Module, device: str) -> None:
                 module._buffers[name] = twins.setdefault(
                     id(buffer), buffer.detach().to(device, copy=True)
                 )
+
+
+def _set_mode(model: nn.Module, training: bool) -> None:
+    """Call the model's own `train`, which may keep some layers in eval mode."""
+    try:
+        model.train(training)
+    except RecursionError:  # torch's never ends on a module that holds itself
+        for module in model.modules():
+            module.training = training
 
 
 def _parameter_twin(parameter: nn.Parameter, device: str) -> Tensor:

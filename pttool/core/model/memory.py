@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_leaves
 
 
@@ -56,7 +57,7 @@ def _storages(values: Iterable[Any]) -> list[tuple[int, torch.UntypedStorage]]:
     """Return the storages behind tensors. Sparse tensors and wrapper subclasses have none."""
     found = []
     for tensor in values:
-        if isinstance(tensor, Tensor) and tensor.layout is torch.strided:
+        if isinstance(tensor, Tensor) and not is_lazy(tensor) and tensor.layout is torch.strided:
             with contextlib.suppress(NotImplementedError, RuntimeError):
                 storage = tensor.untyped_storage()
                 found.append((storage._cdata, storage))

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import nn
 
+from pttool.core.imports import uncollected, without_dynamo
 from pttool.core.model.spec import InputSpec
 from pttool.errors import UnavailableError, UsageError
 
@@ -16,7 +17,7 @@ from pttool.errors import UnavailableError, UsageError
 def torchvision() -> ModuleType:
     """Return torchvision. Raises UnavailableError when it is missing or doesn't fit torch."""
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), uncollected(), without_dynamo():
             warnings.simplefilter("ignore")
             import torchvision.models
     except (ImportError, RuntimeError, OSError, AttributeError) as error:

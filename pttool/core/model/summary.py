@@ -1,11 +1,13 @@
 """`summary`: every module call of one forward, with shapes, parameters and MACs."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch import nn
 
+from pttool.core.imports import without_dynamo
 from pttool.core.model.fields import FIELDS, SUMMARY_COLUMNS
 from pttool.core.model.foreign import one_line
 from pttool.core.model.inputs import check_call, make_inputs
@@ -41,7 +43,8 @@ def summary(
         _specs(resolved, specs), batch, device=resolved.device, dtype=_float_type(resolved.module)
     )
     check_call(resolved.module, inputs)
-    with borrowed(resolved.module, device=resolved.device, training=training):
+    lean = without_dynamo() if resolved.source == "torchvision" else nullcontext()
+    with lean, borrowed(resolved.module, device=resolved.device, training=training):
         found = trace(resolved.module, inputs, device=resolved.device, grad=training)
         rows = list(tree(resolved.module, found.root).in_order())
         counted = totals(parameters_by_name(resolved.module), buffers_by_name(resolved.module))

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pttool.core.model.foreign import stdout_to_stderr
@@ -55,6 +56,8 @@ def trace(model: nn.Module, inputs: Inputs, *, device: str, grad: bool) -> Trace
     The model is run where it is (see `isolation.borrowed`), on `device`, where tensors that the
     forward itself makes are put as well. `grad` runs it as for training, with autograd on.
     """
+    if any(map(is_lazy, model.parameters())):
+        _materialise(model, inputs, device)
     activations = ActivationBytes([*model.parameters(), *model.buffers()], inputs.tensors())
     found = Trace(activations)
     calls = _Calls(model, found)
@@ -73,6 +76,20 @@ def trace(model: nn.Module, inputs: Inputs, *, device: str, grad: bool) -> Trace
         except (Exception, SystemExit) as error:
             found.error, found.failing = error, calls.innermost
     return found
+
+
+def _materialise(model: nn.Module, inputs: Inputs, device: str) -> None:
+    """Give lazy parameters their shapes by a first forward, so that they count as weights later.
+
+    If it fails, so does the forward that is traced, and says where.
+    """
+    with (
+        stdout_to_stderr(),
+        torch.device(device),
+        torch.no_grad(),
+        contextlib.suppress(Exception, SystemExit),
+    ):
+        model(*inputs.positional, **inputs.named)
 
 
 @contextlib.contextmanager
@@ -135,6 +152,11 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._found = found
         self._calls = calls
         self._formulas = formulas()
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keep torch from guarding the mode against torch.compile, which imports torch._dynamo."""
+        return False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None

@@ -1,0 +1,36 @@
+"""Run many pttool commands fast: import torch once, then fork a process for each command.
+
+Every command still is a process of its own, with real descriptors and a real exit code. Only
+start-up is shared, so tests of start-up and of environment variables run the program itself.
+Reads one JSON request a line, {"args", "cwd", "stdout", "stderr"}, and answers with the exit code.
+"""
+
+import json
+import os
+import sys
+
+import torchvision.models  # noqa: F401
+
+from pttool.__main__ import main
+
+
+def serve() -> None:
+    """Answer requests until standard input ends."""
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            _become(json.loads(line))
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+def _become(request: dict[str, str]) -> None:
+    os.chdir(request["cwd"])
+    for descriptor, path in ((0, os.devnull), (1, request["stdout"]), (2, request["stderr"])):
+        flags = os.O_RDONLY if descriptor == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        os.dup2(os.open(path, flags), descriptor)
+    sys.argv = ["pttool", *request["args"]]
+    main()
+
+
+if __name__ == "__main__":
+    serve()
