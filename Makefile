@@ -34,7 +34,7 @@ generate: $(STAMP)  ## rewrite completions, model names and golden help texts
 	PTTOOL_REWRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/cli/test_help.py
 
 bench: $(STAMP)  ## run the benchmarks
-	for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit 1; done
+	$(BIN)/python -m benchmarks.startup
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,13 +1,13 @@
 """What a pttool command costs before it does its work, against bare Python and `import typer`.
 
-Run as `python benchmarks/startup.py`.
+Run as `python -m benchmarks.startup`.
 """
 
 import subprocess
 import sys
 from pathlib import Path
 
-from measure import Cost, cost
+from benchmarks.measure import Cost, cost
 
 PTTOOL = str(Path(sys.executable).with_name("pttool"))
 COMPLETION = Path(__file__).parents[1] / "completions" / "pttool.bash"
@@ -49,6 +49,7 @@ def main() -> None:
             f"{name:<36}{modules(command) or '-':>8}{spent.cpu_s * 1000:>8.1f}"
             f"{spent.cpu_s / bare:>10.2f}{spent.cpu_s / typer:>9.2f}"
             f"{spent.peak_bytes / 2**20:>7.1f}"
+            + ("" if command[0] != "bash" else " (the caller's)")
         )
 
 

@@ -11,9 +11,11 @@ WANTED = (
     "pttool/__main__.py",
     "pttool/py.typed",
     "pttool/commands/model.py",
+    "pttool/data/model_names.txt",
     "share/bash-completion/completions/pttool",
     "share/zsh/site-functions/_pttool",
     "share/fish/vendor_completions.d/pttool.fish",
+    "share/pttool/pttool.ps1",
 )
 
 

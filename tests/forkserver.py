@@ -20,7 +20,9 @@ def serve() -> None:
         child = os.fork()
         if child == 0:
             _become(json.loads(line))
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        sys.stdout.write(f"{code}\n")
+        sys.stdout.flush()
 
 
 def _become(request: dict[str, str]) -> None:

@@ -37,7 +37,12 @@ def test_help_is_the_golden_one(pttool: Pttool, path: list[str]) -> None:
     text = _help(pttool, path)
     if os.environ.get("PTTOOL_REWRITE_GOLDEN"):
         golden.write_text(text)
-    assert text == golden.read_text(), "make generate rewrites it"
+    assert _unbraced(text) == _unbraced(golden.read_text()), "make generate rewrites it"
+
+
+def _unbraced(text: str) -> str:
+    """Newer Typers put braces around a required argument."""
+    return text.replace("{MODEL}", "MODEL")
 
 
 def test_every_noun_is_listed_with_its_line(pttool: Pttool) -> None:
