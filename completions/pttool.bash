@@ -50,16 +50,17 @@ _pttool_describe() {
         options=(
             -i=@nothing --input=@nothing -b=@nothing --batch=@nothing --no-batch
             --depth=@nothing --columns=@nothing --mode=eval,train --kw=@nothing
-            --device=meta,cpu,cuda --dtype=float32,float16,bfloat16,float64 --json --ndjson
-            --csv --tsv --no-header -o=@file --output=@file --force -h --help
+            --weights=@nothing --device=meta,cpu,cuda --dtype=float32,float16,bfloat16,float64
+            --json --ndjson --csv --tsv --no-header -o=@file --output=@file --force -h --help
         )
         ;;
     'pttool model params')
         arguments=(@model)
         options=(
             --by-module --filter=@nothing --sort=numel,bytes,name --frozen --trainable
-            --kw=@nothing --device=meta,cpu,cuda --dtype=float32,float16,bfloat16,float64 --json
-            --ndjson --csv --tsv --no-header -o=@file --output=@file --force -h --help
+            --kw=@nothing --weights=@nothing --device=meta,cpu,cuda
+            --dtype=float32,float16,bfloat16,float64 --json --ndjson --csv --tsv --no-header
+            -o=@file --output=@file --force -h --help
         )
         ;;
     esac

@@ -62,6 +62,7 @@ function __pttool_describe --no-scope-shadowing
                 '--columns=@nothing  Show just these fields, in this order' \
                 '--mode=eval,train  Run as for inference or for training' \
                 '--kw=@nothing  An argument for the class or function, as a Python literal; repeatable' \
+                '--weights=@nothing  Build as for this published entry (IMAGENET1K_V1, DEFAULT), without its values' \
                 '--device=meta,cpu,cuda  Where to build and run it; meta takes no memory for weights' \
                 '--dtype=float32,float16,bfloat16,float64  Floating-point type of the model' \
                 '--json  Write one JSON document' \
@@ -83,6 +84,7 @@ function __pttool_describe --no-scope-shadowing
                 '--frozen  List only frozen parameters' \
                 '--trainable  List only trainable parameters' \
                 '--kw=@nothing  An argument for the class or function, as a Python literal; repeatable' \
+                '--weights=@nothing  Build as for this published entry (IMAGENET1K_V1, DEFAULT), without its values' \
                 '--device=meta,cpu,cuda  Where to build and run it; meta takes no memory for weights' \
                 '--dtype=float32,float16,bfloat16,float64  Floating-point type of the model' \
                 '--json  Write one JSON document' \

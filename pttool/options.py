@@ -63,6 +63,15 @@ class BuildOptions:
             show_default=False,
         ),
     ] = ()  # type: ignore[assignment]
+    weights: Annotated[
+        str | None,
+        Option(
+            "--weights",
+            metavar="ENTRY",
+            help="Build as for this published entry (IMAGENET1K_V1, DEFAULT), without its values.",
+            show_default=False,
+        ),
+    ] = None
     device: Annotated[
         Device,
         Option("--device", help="Where to build and run it; meta takes no memory for weights."),
@@ -80,7 +89,14 @@ class BuildOptions:
         with uncollected():
             from pttool.core.model.resolve import resolve
 
-        return resolve(spec, keywords, name=model, device=self.device, dtype=self.dtype)
+        return resolve(
+            spec,
+            keywords,
+            name=model,
+            weights=self.weights,
+            device=self.device,
+            dtype=self.dtype,
+        )
 
 
 @dataclass(frozen=True, slots=True)

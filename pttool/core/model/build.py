@@ -39,7 +39,7 @@ def needs_values(error: BaseException) -> bool:
     torch raises RuntimeError, NotImplementedError, TypeError or ValueError for it; what they share
     is the word "meta". Code that says it for another reason is merely run once more.
     """
-    return isinstance(error, Exception) and re.search(r"\bmeta\b", str(error)) is not None
+    return isinstance(error, Exception) and re.search(r"\bmeta\b", str(error), re.I) is not None
 
 
 class _Uninitialised(TorchFunctionMode):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from pttool.core.model.foreign import one_line
 from pttool.core.model.spec import InputSpec
@@ -18,27 +19,36 @@ SEED = 0
 class Inputs:
     """What a forward is called with."""
 
-    positional: tuple[Tensor, ...] = ()
+    positional: tuple[Tensor | list[Tensor], ...] = ()
     named: dict[str, Tensor] = field(default_factory=dict)
 
     def tensors(self) -> list[Tensor]:
-        """Return all of them."""
-        return [*self.positional, *self.named.values()]
+        """Return all of them, also those in a list."""
+        return tree_leaves((self.positional, self.named))
 
 
 def make_inputs(
-    specs: Sequence[InputSpec], batch: int | None, *, device: str, dtype: torch.dtype
+    specs: Sequence[InputSpec],
+    batch: int | None,
+    *,
+    device: str,
+    dtype: torch.dtype,
+    listed: bool = False,
 ) -> Inputs:
     """Return one tensor per spec, its shape after the batch dimension (None: the shapes stand).
 
     Floating-point and complex inputs are standard normal, drawn from their own generator; integers
     and booleans are zeros, which index every embedding. `dtype` is for specs that name none.
+    `listed` makes one list of images without a batch dimension, `batch` times each, for detectors.
 
     Raises InputError when they don't fit into memory.
     """
     generator = torch.Generator("cpu").manual_seed(SEED)
     positional: list[Tensor] = []
     named: dict[str, Tensor] = {}
+    if listed:
+        images = [spec.shape for spec in specs for _ in range(batch or 1)]
+        return Inputs(([_tensor(shape, dtype, device, generator) for shape in images],))
     for spec in specs:
         shape = spec.shape if batch is None else (batch, *spec.shape)
         wanted = dtype if spec.dtype is None else getattr(torch, spec.dtype)

@@ -30,12 +30,14 @@ def is_uncounted(packet: Any) -> bool:
     namespace, _, name = str(packet).rpartition(".")
     if namespace not in ("aten", "prims", "prim", "profiler"):
         return f"{namespace}.{name}" not in _WITHOUT_PRODUCTS
-    return name.lstrip("_").startswith(_HEAVY)
+    return name.lstrip("_").startswith(_HEAVY) and name not in _WITHOUT_PRODUCTS
 
 
 _HEAVY = ("fft_", "linalg_", "cholesky", "triangular_solve", "lu_", "qr", "svd", "geqrf", "ormqr",
           "sparse_", "fused_moe")  # fmt: skip
-_WITHOUT_PRODUCTS = ("torchvision.nms", "torchvision.roi_align", "torchvision.roi_pool")
+_WITHOUT_PRODUCTS = (
+    "torchvision.nms", "torchvision.roi_align", "torchvision.roi_pool", "linalg_vector_norm",
+)  # fmt: skip
 
 
 def _mv(matrix: Tensor, vector: Tensor, *_: Any, **__: Any) -> int:

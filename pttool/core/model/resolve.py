@@ -1,7 +1,7 @@
 """From what the user typed to a module: `resolve` is what every command with a MODEL calls."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import isclass
 from typing import Any
@@ -23,14 +23,35 @@ from pttool.errors import InputError, UnavailableError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
+class Construction:
+    """How a module is made: its class or function, the arguments, and the dtype it gets."""
+
+    factory: Callable[..., Any]
+    keywords: Mapping[str, Any]
+    dtype: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Resolved:
-    """A module and where it came from."""
+    """A module, where it came from, and on which device it is to run.
+
+    `default_inputs` are what it runs on if nothing else is said. `construction` makes it once more;
+    a module that was found ready-made has none.
+    """
 
     name: str
     source: str
     module: nn.Module
     device: str
-    default_input: InputSpec | None = None
+    weights: str | None = None
+    default_inputs: tuple[InputSpec, ...] = ()
+    construction: Construction | None = None
+
+    def on(self, device: str) -> "Resolved":
+        """Return it on another device, made anew where that is possible."""
+        if self.construction is None:
+            return replace(self, device=device)
+        return replace(self, module=_made(self.name, self.construction, device), device=device)
 
 
 def resolve(
@@ -38,38 +59,47 @@ def resolve(
     keywords: Mapping[str, Any],
     *,
     name: str,
+    weights: str | None = None,
     device: str = "meta",
     dtype: str | None = None,
 ) -> Resolved:
-    """Return the module that `spec` names, built on `device` with `keywords`.
+    """Return the module that `spec` names, made on `device` with `keywords`.
 
     `name` is what the user typed for it (`spec.parse_model` reads it), used in messages and totals.
+    `weights` names an entry that torchvision publishes, whose structure the module then has.
 
     Nothing is downloaded. With "meta" no memory is taken for weights, except where a constructor
-    computes with values (see `build`); the device that came out is in the result.
+    computes with values (see `build`).
 
     Raises UsageError for a name that doesn't exist, InputError for code that fails, and
     UnavailableError when torchvision or the device is missing.
     """
     check_device(device)
-    match spec:
-        case PublishedModel(published_name):
-            published.check_name(published_name)
-            source, default_input = "torchvision", published.default_input(published_name)
-            made: Any = partial(published.construct, published_name, dict(keywords))
-        case FileModel(path, attribute):
-            source, default_input = str(path), None
-            made = _with_keywords(name, load_from_file(path, attribute), keywords)
-        case ImportedModel(module_name, attribute):
-            source, default_input = module_name, None
-            made = _with_keywords(name, load_from_module(module_name, attribute), keywords)
-    with foreign_code(name):
-        module = (
-            made if isinstance(made, nn.Module) else build(_checked(name, made, keywords), device)
+    if isinstance(spec, PublishedModel):
+        return _published(spec.name, keywords, weights, device, dtype)
+    if weights is not None:
+        raise UsageError(
+            f"--weights {weights}: {name} is not a torchvision name",
+            "weight entries are torchvision's; give other arguments with --kw",
         )
-        if dtype is not None:
-            module = module.to(getattr(torch, dtype))
-    return Resolved(name, source, module, device, default_input)
+    match spec:
+        case FileModel(path, attribute):
+            source, target = str(path), load_from_file(path, attribute)
+        case ImportedModel(module_name, attribute):
+            source, target = module_name, load_from_module(module_name, attribute)
+    if isinstance(target, nn.Module):
+        _check_no_keywords(name, keywords)
+        with foreign_code(name):
+            module = target if dtype is None else target.to(_dtype(dtype))
+        return Resolved(name, source, module, device)
+    if not callable(target):
+        raise InputError(
+            f"{name}: is of type {type(target).__name__}, not a model",
+            "name a class, a function that returns a model, or a model",
+        )
+    construction = Construction(target, keywords, dtype)
+    module = _made(name, construction, device)
+    return Resolved(name, source, module, device, construction=construction)
 
 
 def check_device(device: str) -> None:
@@ -78,21 +108,57 @@ def check_device(device: str) -> None:
         raise UnavailableError("no CUDA device is usable here", "leave --device out to use meta")
 
 
-def _with_keywords(name: str, target: Any, keywords: Mapping[str, Any]) -> Any:
-    """Return a module as it is, or a function that makes one."""
-    if isinstance(target, nn.Module):
-        if keywords:
-            raise UsageError(
-                f"--kw {next(iter(keywords))}: {name} is a module already built",
-                "name its class or a function that builds it",
-            )
-        return target
-    if not callable(target):
+def _published(
+    name: str, keywords: Mapping[str, Any], weights: str | None, device: str, dtype: str | None
+) -> Resolved:
+    published.check_name(name)
+    entry = None if weights is None else published.weights_entry(name, weights)
+    factory = partial(published.construct, name, weights=entry)
+    construction = Construction(factory, keywords, dtype)
+    module = _made(name, construction, device)
+    return Resolved(
+        name,
+        "torchvision",
+        module,
+        device,
+        None if entry is None else entry.name,
+        published.default_inputs(name, module, entry),
+        construction,
+    )
+
+
+def _check_no_keywords(name: str, keywords: Mapping[str, Any]) -> None:
+    if keywords:
+        raise UsageError(
+            f"--kw {next(iter(keywords))}: {name} is a module already built",
+            "name its class or a function that builds it",
+        )
+
+
+def _made(name: str, construction: Construction, device: str) -> nn.Module:
+    with foreign_code(name):
+        module = build(partial(_call, name, construction), device)
+        return module if construction.dtype is None else module.to(_dtype(construction.dtype))
+
+
+def _dtype(name: str) -> torch.dtype:
+    dtype: torch.dtype = getattr(torch, name)
+    return dtype
+
+
+def _call(name: str, construction: Construction) -> nn.Module:
+    keywords = construction.keywords
+    try:
+        module = construction.factory(**keywords)
+    except TypeError as error:
+        raise _refused(name, error, keywords) or error from error
+    if not isinstance(module, nn.Module):
+        kind = module.__name__ if isclass(module) else type(module).__name__
         raise InputError(
-            f"{name}: is a {type(target).__name__}, not a model",
+            f"{name}: made an object of type {kind}, not a torch.nn.Module",
             "name a class, a function that returns a model, or a model",
         )
-    return partial(target, **keywords)
+    return module
 
 
 def _refused(name: str, error: TypeError, keywords: Mapping[str, Any]) -> UsageError | None:
@@ -101,22 +167,3 @@ def _refused(name: str, error: TypeError, keywords: Mapping[str, Any]) -> UsageE
         if f"unexpected keyword argument '{keyword}'" in str(error):
             return UsageError(f"--kw {keyword}: {name} takes no such argument", str(error))
     return None
-
-
-def _checked(
-    name: str, factory: Callable[[], Any], keywords: Mapping[str, Any]
-) -> Callable[[], nn.Module]:
-    def checked() -> nn.Module:
-        try:
-            module = factory()
-        except TypeError as error:
-            raise _refused(name, error, keywords) or error from error
-        if not isinstance(module, nn.Module):
-            kind = module.__name__ if isclass(module) else type(module).__name__
-            raise InputError(
-                f"{name}: made a {kind}, not a torch.nn.Module",
-                "name a class, a function that returns a model, or a model",
-            )
-        return module
-
-    return checked

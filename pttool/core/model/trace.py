@@ -10,6 +10,9 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from pttool.core.model.attention import fused_attention
+from pttool.core.model.bounds import NOT_DATA_DEPENDENT, largest_result
+from pttool.core.model.detection import is_detector, masks_kept_on_meta
 from pttool.core.model.foreign import stdout_to_stderr
 from pttool.core.model.inputs import Inputs
 from pttool.core.model.macs import formulas, is_uncounted
@@ -40,11 +43,16 @@ class Call:
 
 @dataclass(slots=True)
 class Trace:
-    """What one forward did. `error` and `failing` say where it ended early."""
+    """What one forward did.
+
+    `flops_before_bounds` are those that don't depend on values, if an upper bound was used for any
+    that do. `error` and `failing` say where the forward ended early.
+    """
 
     activations: ActivationBytes
     root: Call | None = None
     flops: int = 0
+    flops_before_bounds: int | None = None
     uncounted: set[str] = field(default_factory=set)
     error: BaseException | None = None
     failing: Call | None = None
@@ -54,21 +62,26 @@ def trace(model: nn.Module, inputs: Inputs, *, device: str, grad: bool) -> Trace
     """Call the model once and return what happened; whatever it raises ends up in the result.
 
     The model is run where it is (see `isolation.borrowed`), on `device`, where tensors that the
-    forward itself makes are put as well. `grad` runs it as for training, with autograd on.
+    forward itself makes are put as well. `grad` runs it as for training, with autograd on. On meta,
+    torchvision's detectors run with upper bounds for what depends on values.
     """
     if any(map(is_lazy, model.parameters())):
         _materialise(model, inputs, device)
+    bounded = device == "meta" and is_detector(model)
     activations = ActivationBytes([*model.parameters(), *model.buffers()], inputs.tensors())
     found = Trace(activations)
     calls = _Calls(model, found)
     with (
         stdout_to_stderr(),
         calls.hooked(),
-        torch.device(device),
+        # Detectors put each tensor where it belongs, and keep constants on the CPU.
+        contextlib.nullcontext() if bounded else torch.device(device),
+        fused_attention(),
         torch.set_grad_enabled(grad),
         _slow_but_counted(),
         activations.saving(),
-        _Operators(found, calls),
+        masks_kept_on_meta() if bounded else contextlib.nullcontext(),
+        _Operators(found, calls, bounded),
     ):
         try:
             output = model(*inputs.positional, **inputs.named)
@@ -147,10 +160,11 @@ class _Calls:
 class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the multiply-accumulates and activation bytes of every operator that runs."""
 
-    def __init__(self, found: Trace, calls: _Calls) -> None:
+    def __init__(self, found: Trace, calls: _Calls, bounded: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._found = found
         self._calls = calls
+        self._bounded = bounded
         self._formulas = formulas()
 
     @classmethod
@@ -162,6 +176,10 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
+        if self._bounded:
+            largest = largest_result(func, args)
+            if largest is not NOT_DATA_DEPENDENT:
+                return self._bound(largest)
         packet = func._overloadpacket
         formula = self._formulas.get(packet)
         if formula is None:
@@ -176,6 +194,12 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._found.uncounted.add(str(packet))
         self._found.activations.see(output)
         return output
+
+    def _bound(self, largest: Any) -> Any:
+        if self._found.flops_before_bounds is None:
+            self._found.flops_before_bounds = self._found.flops
+        self._found.activations.see(largest)
+        return largest
 
     def _add(self, flops: int) -> None:
         self._found.flops += flops
