@@ -134,7 +134,7 @@ def test_the_json_of_a_summary(pttool: Pttool) -> None:
     assert list(document["summary"]) == [
         "model", "source", "weights", "device", "mode", "batch", "params", "trainable_params",
         "frozen_params", "buffers", "param_bytes", "buffer_bytes", "shared", "macs", "flops",
-        "macs_upper_bound", "uncounted_ops", "saved_for_backward_bytes", "peak_activation_bytes",
+        "macs_upper_bound", "dense_macs", "uncounted_ops", "saved_for_backward_bytes", "peak_activation_bytes",
         "output_shape", "partial",
     ]  # fmt: skip
     assert document["items"][1] == {
@@ -245,8 +245,8 @@ def test_what_foreign_code_prints_never_spoils_the_data(
         ("nets.py:Nett", [], 2, ["'Nett'", "nearest: Net"]),
         ("nets.py", [], 2, ["nets.py:Net"]),
         ("nets.py:Net", [], 2, ["-i 3,224,224"]),
-        ("nets.py:number", [], 3, ["is a int"]),
-        ("nets.py:os.getcwd", [], 3, ["made a str"]),
+        ("nets.py:number", [], 3, ["is of type int"]),
+        ("nets.py:os.getcwd", [], 3, ["type str"]),
         ("nets.py:failing", [], 3, ["ValueError: two lines", "nets.py:"]),
         ("nets.py:leaving", [], 3, ["I quit"]),
         ("missing.py:Net", [], 3, ["missing.py", "No such file"]),
