@@ -5,6 +5,7 @@ It imports nothing that Python has not loaded by itself: `--version` runs under 
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -13,11 +14,15 @@ TYPE_CHECKING = False  # as typing has it, whose import would double what --vers
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+# Where the distribution has another name than the package.
+_DISTRIBUTIONS = {"cv2": "opencv-python", "sklearn": "scikit-learn", "pynvml": "nvidia-ml-py"}
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 ISSUES = "https://github.com/pttool/pttool/issues"
 
 
 def guarded(run: Callable[[], int]) -> int:
     """Run and return the exit code; no exception leaves, and standard output is done with."""
+    _occupy_standard_descriptors()
     try:
         code = run()
         if sys.stdout is not None:
@@ -35,25 +40,25 @@ def guarded(run: Callable[[], int]) -> int:
 def _explain(error: BaseException) -> int:
     from pttool.errors import ExitCode, PttoolError
 
+    _show_traceback(error)
     match error:
         case PttoolError():
-            _show_traceback(error)
             _complain(error.message, error.hint)
             return error.exit_code
         case BrokenPipeError():
             return ExitCode.OK
         case KeyboardInterrupt():
             return ExitCode.INTERRUPTED
-        case SystemExit():
-            return error.code if isinstance(error.code, int) else ExitCode.OK
-        case ImportError():
+        case ImportError() if not (error.name or "").startswith("pttool"):
             _complain_about_package(error)
             return ExitCode.UNAVAILABLE
-        case OSError():
+        case OSError() if error.errno in _DISK and error.filename is None:
             # Only what writes text by itself, as Typer's help does, has not named its file by now.
-            where = error.filename or "standard output"
-            _complain(f"{where}: {error.strerror}" if error.strerror else str(error), None)
+            _complain(f"standard output: {error.strerror}", None)
             return ExitCode.UNAVAILABLE
+        case OSError() if error.filename is not None:
+            _complain(f"{error.filename}: {error.strerror}", None)
+            return ExitCode.BAD_INPUT
         case MemoryError():
             _complain("out of memory", "give it a smaller input or more memory")
             return ExitCode.UNAVAILABLE
@@ -63,14 +68,14 @@ def _explain(error: BaseException) -> int:
 
 def _complain_about_package(error: ImportError) -> None:
     package = (error.name or "").partition(".")[0]
-    if isinstance(error, ModuleNotFoundError):
-        _complain(f"{package} is not installed", f"pip install {package}")
+    distribution = _DISTRIBUTIONS.get(package, package)
+    if isinstance(error, ModuleNotFoundError) and package:
+        _complain(f"{package} is not installed", f"pip install {distribution}")
     else:
         _complain(f"a package can't be imported: {error}", "reinstall it")
 
 
 def _complain_about_bug(error: BaseException) -> None:
-    _show_traceback(error)
     _complain(
         f"a bug in pttool: {type(error).__name__}: {error}",
         f"please report it at {ISSUES} with the traceback that PTTOOL_DEBUG=1 shows",
@@ -92,8 +97,17 @@ def _complain(message: str, hint: str | None) -> None:
         talk(f"pttool: error: {printable(message)}")
         if hint is not None:
             talk(f"hint: {printable(hint)}")
-    except OSError:
-        pass  # stderr is gone too: the exit code is all that is left to say
+    except (OSError, ValueError):
+        pass  # stderr is gone or closed: the exit code is all that is left to say
+
+
+def _occupy_standard_descriptors() -> None:
+    """Open /dev/null for each of the three that is closed, or the next file would take its place."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
 
 
 def _drop_pending_output() -> None:
@@ -107,5 +121,4 @@ def _drop_pending_output() -> None:
 
 def _send_late_output_to_stderr() -> None:
     """Keep what a user's own threads and exit handlers still print off stdout."""
-    if sys.stdout is not None and sys.stderr is not None:
-        os.dup2(2, 1)
+    os.dup2(2, 1)

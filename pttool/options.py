@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from pttool.core.imports import uncollected
 from pttool.output import Format, Output, choose_output
 
 if TYPE_CHECKING:
@@ -83,11 +82,10 @@ class BuildOptions:
 
     def resolve(self, model: str) -> "Resolved":
         """Return the module that MODEL names, built as told."""
-        from pttool.core.model.spec import parse_keyword, parse_model
+        from pttool.core.model.spec import parse_keywords, parse_model
 
-        spec, keywords = parse_model(model), dict(map(parse_keyword, self.kw))
-        with uncollected():
-            from pttool.core.model.resolve import resolve
+        spec, keywords = parse_model(model), parse_keywords(self.kw)
+        from pttool.core.model.resolve import resolve
 
         return resolve(
             spec,

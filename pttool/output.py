@@ -1,5 +1,6 @@
 """Write a Report: the only place that touches standard output."""
 
+import contextlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from pttool.core.files import check_writable, complete_or_absent
-from pttool.core.report import Report
+from pttool.core.report import Item, Report
 from pttool.errors import UnavailableError, UsageError
 from pttool.tables import Paper, table
 from pttool.values import json_text, printable, raw_cell
@@ -74,10 +75,14 @@ def choose_output(
 
 def emit(command: str, report: Report, output: Output) -> None:
     """Write the report, its notes on stderr, and raise the failure that it carries."""
-    if output.path is not None:
-        _write_file(command, report, output, output.path)
-    elif sys.stdout is not None:
-        _write_stdout(command, report, output)
+    try:
+        if output.path is not None:
+            _write_file(command, report, output, output.path)
+        elif sys.stdout is not None:
+            _write_stdout(command, report, output)
+    except BrokenPipeError:
+        if report.failure is None:
+            raise
     for note in report.notes:
         talk(f"pttool: note: {printable(note)}")
     if report.failure is not None:
@@ -88,8 +93,9 @@ def talk(line: str) -> None:
     """Write one line on stderr, in whatever encoding it has."""
     if sys.stderr is not None:
         encoding = sys.stderr.encoding or "utf-8"
-        sys.stderr.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
-        sys.stderr.flush()
+        with contextlib.suppress(BrokenPipeError):  # nobody listens: no reason to stop
+            sys.stderr.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+            sys.stderr.flush()
 
 
 def _write_file(command: str, report: Report, output: Output, path: Path) -> None:
@@ -149,23 +155,28 @@ def _rendered(command: str, report: Report, output: Output, paper: Paper) -> Ite
         case Format.TABLE:
             return table(report, output.header, paper)
         case Format.JSON:
-            return _json(command, report, ascii_only=not paper.encoding.lower().startswith("utf"))
+            return _json(command, report, paper)
         case Format.NDJSON:
-            return (json_text(item) + "\n" for item in report.items)
+            return (_item(report, item, paper) + "\n" for item in report.items)
         case Format.CSV:
             return _separated(report, output.header, ",")
         case Format.TSV:
             return _separated(report, output.header, "\t")
 
 
-def _json(command: str, report: Report, *, ascii_only: bool) -> Iterator[str]:
+def _json(command: str, report: Report, paper: Paper) -> Iterator[str]:
     """One document with an item a line, so that a long one can be read and grepped."""
     yield f'{{"schema": {SCHEMA}, "command": {json_text(command)},\n"items": ['
     for index, item in enumerate(report.items):
-        yield (",\n" if index else "\n") + json_text(item, ascii_only=ascii_only)
-    summary = json_text(report.summary, ascii_only=ascii_only)
-    notes = json_text(report.notes, ascii_only=ascii_only)
+        yield (",\n" if index else "\n") + _item(report, item, paper)
+    summary = json_text(report.summary, ascii_only=paper.is_narrow)
+    notes = json_text(report.notes, ascii_only=paper.is_narrow)
     yield f'\n],\n"summary": {summary},\n"notes": {notes}}}\n'
+
+
+def _item(report: Report, item: Item, paper: Paper) -> str:
+    fields = {field: item[field] for field in report.fields}
+    return json_text(fields, ascii_only=paper.is_narrow)
 
 
 def _separated(report: Report, header: bool, separator: str) -> Iterator[str]:

@@ -13,7 +13,8 @@ from pttool.values import printable, raw_cell
 ROOT_NAME = "(root)"
 UNKNOWN = "-"
 COLUMN_GAP = "  "
-NARROWEST = 80
+USUAL_WIDTH = 80
+NARROWEST = 9  # of a column, on the average, for numbers to stay on one line
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +25,18 @@ class Paper:
     terminal: bool = False
     colour: bool = False
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether some characters can't be written."""
+        return not self.encoding.lower().startswith("utf")
+
     @classmethod
     def of_stdout(cls) -> "Paper":
         """Return standard output's paper: NO_COLOR beats FORCE_COLOR beats the terminal."""
         terminal = sys.stdout.isatty()
         forced = os.environ.get("FORCE_COLOR", "").lower() not in ("", "0", "false")
-        plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+        unwanted = os.environ.get("FORCE_COLOR", "").lower() in ("0", "false")
+        plain = unwanted or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
         return cls(sys.stdout.encoding or "utf-8", terminal, (terminal or forced) and not plain)
 
 
@@ -92,16 +99,19 @@ def _terminal_table(report: Report, header: bool, paper: Paper) -> Iterator[str]
     from rich.text import Text
 
     width = _terminal_width()
-    columns = _that_fit(report, width, paper)
-    unicode = paper.encoding.lower().startswith("utf")
-    box = SIMPLE_HEAD if unicode else ASCII_DOUBLE_HEAD
+    cells = _terminal_cells(report, paper)
+    columns = _that_fit(report.columns, cells, width)
+    roomy = width >= NARROWEST * len(columns)
+    box = ASCII_DOUBLE_HEAD if paper.is_narrow else SIMPLE_HEAD
     grid = Table(box=box, show_header=header, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
         number = _is_number(column)
         justify: Literal["right", "left"] = "right" if number else "left"
-        grid.add_column(Text(column.title), justify=justify, overflow="fold", no_wrap=number)
-    for item in report.items:
-        grid.add_row(*(Text(_terminal_cell(item, column, paper)) for column in columns))
+        grid.add_column(
+            Text(column.title), justify=justify, overflow="fold", no_wrap=number and roomy
+        )
+    for row in zip(*(cells[column.key] for column in columns), strict=True):
+        grid.add_row(*map(Text, row))
     stream = io.StringIO()
     console = Console(
         file=stream,
@@ -118,39 +128,48 @@ def _terminal_table(report: Report, header: bool, paper: Paper) -> Iterator[str]
         yield f"(too narrow for: {', '.join(left_out)})\n"
 
 
-def _that_fit(report: Report, width: int, paper: Paper) -> list[Column]:
+def _terminal_cells(report: Report, paper: Paper) -> dict[str, list[str]]:
+    """Return the cells of each column."""
+    cells = {
+        column.key: [_shown(human(item.get(column.key), column), paper) for item in report.items]
+        for column in report.columns
+    }
+    for column in report.columns:
+        if column.kind == "tree":
+            cells[column.key] = [_shown(text, paper) for text in _branches(report, column)]
+    return cells
+
+
+def _branches(report: Report, column: Column) -> Iterator[str]:
+    """Yield dotted names as a tree: indented, and without the name of the row they hang from."""
+    above: list[str] = []
+    for item in report.items:
+        name, depth = str(item[column.key]), int(item.get("depth", 0))
+        del above[depth:]
+        parent = f"{above[-1]}." if above and above[-1] else ""
+        above.append(name)
+        yield "  " * depth + (name.removeprefix(parent) or ROOT_NAME)
+
+
+def _that_fit(columns: Sequence[Column], cells: dict[str, list[str]], width: int) -> list[Column]:
     """Return the columns without those optional ones, last first, that there is no room for."""
     from rich.cells import cell_len
 
-    columns = list(report.columns)
-    needed = {
-        column.key: max(
-            [cell_len(_terminal_cell(item, column, paper)) for item in report.items]
-            + [cell_len(column.title)]
-        )
-        for column in columns
-    }
-    for column in reversed(report.columns):
-        if sum(needed[c.key] + len(COLUMN_GAP) for c in columns) - len(COLUMN_GAP) <= width:
+    fitting = list(columns)
+    needed = {c.key: max(map(cell_len, [c.title, *cells[c.key]])) for c in columns}
+    for column in reversed(columns):
+        if sum(needed[c.key] + len(COLUMN_GAP) for c in fitting) - len(COLUMN_GAP) <= width:
             break
         if column.optional:
-            columns.remove(column)
-    return columns
+            fitting.remove(column)
+    return fitting
 
 
 def _terminal_width() -> int:
     columns = os.environ.get("COLUMNS", "")
     if columns.isdigit() and int(columns) > 0:
         return int(columns)
-    return os.get_terminal_size(sys.stdout.fileno()).columns or NARROWEST
-
-
-def _terminal_cell(item: Item, column: Column, paper: Paper) -> str:
-    value = item.get(column.key)
-    if column.kind == "tree":
-        leaf = str(value).rpartition(".")[2] or ROOT_NAME
-        return _shown("  " * int(item.get("depth", 0)) + leaf, paper)
-    return _shown(human(value, column), paper)
+    return os.get_terminal_size(sys.stdout.fileno()).columns or USUAL_WIDTH
 
 
 def _footer(report: Report, paper: Paper) -> Iterator[str]:

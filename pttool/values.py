@@ -50,6 +50,8 @@ def _plain(value: Any) -> Any:
             return [_plain(element) for element in value]
         case Path():
             return str(value)
+        case _ if hasattr(value, "item") and hasattr(value, "dtype"):
+            return _plain(value.item())  # a numpy scalar
         case _ if is_dataclass(value) and not isinstance(value, type):
             return _plain(asdict(value))
     return value

@@ -31,7 +31,12 @@ def environment() -> dict[str, str]:
     """The environment without what changes output."""
     hidden = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "PYTHONIOENCODING", "PTTOOL_DEBUG")
     kept = {name: value for name, value in os.environ.items() if name not in hidden}
-    return {**kept, "PYTHONUTF8": "1", "PATH": f"{Path(PTTOOL).parent}:{os.environ['PATH']}"}
+    return {
+        **kept,
+        "PYTHONUTF8": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "PATH": f"{Path(PTTOOL).parent}:{os.environ['PATH']}",
+    }
 
 
 @pytest.fixture

@@ -8,16 +8,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from pttool.errors import UsageError
+from pttool.errors import UnavailableError, UsageError
 
 
 def check_writable(path: Path, *, force: bool) -> None:
     """Refuse, before any work is done, an output that can't be written or must not be replaced.
 
-    Raises UsageError, naming the path, for a folder, a missing or unwritable parent, or an existing
-    file without `force`.
+    Raises UsageError, naming the path, for a folder, a missing parent, or an existing file without
+    `force`; UnavailableError for a parent that can't be written.
     """
-    if path.is_dir():
+    try:
+        is_folder = path.is_dir()
+        path.exists()
+    except OSError as error:  # as a name that is too long
+        raise UsageError(f"{path}: {error.strerror}", "choose another name") from error
+    if is_folder:
         raise UsageError(f"{path}: is a folder", "give a file name to write to")
     parent = path.parent
     if not parent.is_dir():
@@ -25,9 +30,9 @@ def check_writable(path: Path, *, force: bool) -> None:
     if path.exists() and not _is_device(path):
         if not force:
             raise UsageError(f"{path}: already exists", "--force replaces it")
-        parent = path.resolve().parent
+        parent = _resolved(path).parent
     if not _is_device(path) and not os.access(parent, os.W_OK | os.X_OK):
-        raise UsageError(f"{path}: no permission to write in {parent}", "choose another folder")
+        raise UnavailableError(f"{path}: no permission to write in {parent}", "write elsewhere")
 
 
 @contextlib.contextmanager
@@ -41,8 +46,8 @@ def complete_or_absent(path: Path) -> Iterator[BinaryIO]:
         with path.open("wb") as stream:
             yield stream
         return
-    target = path.resolve()
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
+    target = _resolved(path)
+    descriptor, name = tempfile.mkstemp(prefix=".pttool-", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             os.chmod(name, _mode_for(target))
@@ -54,6 +59,13 @@ def complete_or_absent(path: Path) -> Iterator[BinaryIO]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
         raise
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:  # Python 3.11 raises RuntimeError for a loop of links
+        raise UsageError(f"{path}: leads nowhere: {error}", "choose another name") from error
 
 
 def _is_device(path: Path) -> bool:

@@ -1,52 +1,54 @@
-"""Import large libraries in less time: what `import torch` and `import torchvision` needn't do."""
+"""Keep torch.compile's front end from being imported by code that compiles nothing."""
 
 import contextlib
-import gc
+import importlib
 import sys
 from collections.abc import Iterator
 from types import ModuleType
+from typing import Any
 
-
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """Keep the garbage collector off the objects that the imports in the block make.
-
-    They live as long as the process; walking them again and again takes a fifth of `import torch`.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if was_enabled:
-            gc.enable()
+DYNAMO, UTILS = "torch._dynamo", "torch._dynamo.utils"
 
 
 @contextlib.contextmanager
 def without_dynamo() -> Iterator[None]:
-    """Keep torch._dynamo, torch.compile's front end, from being imported in the block.
+    """Put off the import of torch._dynamo, in the block, until something really needs it.
 
     Two places import its 900 modules for next to nothing: torchvision.ops.roi_align for the
     predicate `is_compile_supported`, and torch's reference operators, which serve the meta device,
-    to be left alone by torch.compile. In the block a stand-in gives both. Only for code that is
-    known not to compile anything: torchvision's own models.
+    to be left alone by torch.compile. Stand-ins give them what they ask for; any other use of the
+    package brings the real one. For torchvision's own models only: what torch marks in the block as
+    not to be compiled stays unmarked.
     """
-    if "torch._dynamo" in sys.modules:
+    if DYNAMO in sys.modules:
         yield
         return
-    package, utils = ModuleType("torch._dynamo"), ModuleType("torch._dynamo.utils")
-    package.__path__ = []
-    package.disable = _as_it_is  # type: ignore[attr-defined]
-    utils.is_compile_supported = _is_compile_supported  # type: ignore[attr-defined]
-    stand_ins = {"torch._dynamo": package, "torch._dynamo.utils": utils}
-    sys.modules.update(stand_ins)
+    sys.modules[DYNAMO] = _StandIn(DYNAMO, {"disable": _as_it_is})
+    sys.modules[UTILS] = _StandIn(UTILS, {"is_compile_supported": _is_compile_supported})
     try:
         yield
     finally:
-        for name, stand_in in stand_ins.items():
-            if sys.modules.get(name) is stand_in:
-                del sys.modules[name]
+        _remove_stand_ins()
+
+
+class _StandIn(ModuleType):
+    """A module that knows a few names, and gives way to the real one when asked for others."""
+
+    def __init__(self, name: str, known: dict[str, object]) -> None:
+        super().__init__(name)
+        self.__dict__.update(known)
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute == "__spec__":
+            raise AttributeError(attribute)
+        _remove_stand_ins()
+        return getattr(importlib.import_module(self.__name__), attribute)
+
+
+def _remove_stand_ins() -> None:
+    for name in (DYNAMO, UTILS):
+        if isinstance(sys.modules.get(name), _StandIn):
+            del sys.modules[name]
 
 
 def _as_it_is(function: object, *_: object, **__: object) -> object:
@@ -54,6 +56,5 @@ def _as_it_is(function: object, *_: object, **__: object) -> object:
 
 
 def _is_compile_supported(device: object) -> object:
-    from torch._dynamo.utils import is_compile_supported
-
-    return is_compile_supported(device)  # type: ignore[arg-type]
+    _remove_stand_ins()
+    return importlib.import_module(UTILS).is_compile_supported(device)

@@ -79,6 +79,10 @@ class OddOutput(nn.Module):  # torchinfo raised on the type
     def forward(self, x):
         return Out(self.fc(x))
 
+class StubbornMode(Net):
+    def train(self, mode=True):
+        sys.exit("I quit")
+
 def loud(printer=print):
     print("from print")
     os.system("echo from a child")
@@ -134,8 +138,8 @@ def test_the_json_of_a_summary(pttool: Pttool) -> None:
     assert list(document["summary"]) == [
         "model", "source", "weights", "device", "mode", "batch", "params", "trainable_params",
         "frozen_params", "buffers", "param_bytes", "buffer_bytes", "shared", "macs", "flops",
-        "macs_upper_bound", "dense_macs", "uncounted_ops", "saved_for_backward_bytes", "peak_activation_bytes",
-        "output_shape", "partial",
+        "macs_upper_bound", "dense_macs", "uncounted_ops", "saved_for_backward_bytes",
+        "peak_activation_bytes", "output_shape", "partial",
     ]  # fmt: skip
     assert document["items"][1] == {
         "name": "conv1", "type": "Conv2d", "depth": 1, "calls": 1,
@@ -256,7 +260,16 @@ def test_what_foreign_code_prints_never_spoils_the_data(
         ("needs.py:Net", [], 3, ["no_such_package"]),
         ("no.such.module:Net", [], 3, ["no.such.module"]),
         (".", [], 3, ["is a folder"]),
-        ("folder:Net", [], 3, ["folder", "Is a directory"]),
+        ("package:Net", [], 2, ["package: has no 'Net'"]),
+        ("resnet-18", [], 2, ["'resnet-18'", "resnet18"]),
+        ("resnet18", ["--kw", "weights='DEFAULT'"], 2, ["--weights"]),
+        ("resnet18", ["--kw", "width=3", "--kw", "width=4"], 2, ["width", "twice"]),
+        ("resnet18", ["--weights", "NONE"], 2, ["'NONE'", "IMAGENET1K_V1"]),
+        ("nets.py:Net", ["--weights", "DEFAULT"], 2, ["torchvision"]),
+        ("resnet18", ["-b", "1" + "0" * 20], 3, ["shape"]),
+        ("nets.py:number.real.foo", [], 2, ["'foo'"]),
+        ("nets.py:StubbornMode", ["-i", "4"], 3, ["I quit"]),
+        ("folder:Net", [], 3, ["folder: is a folder"]),
         ("resnet18", ["--device", "cuda"], 4, ["CUDA"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
@@ -269,6 +282,8 @@ def test_bad_input(
     (nets / "binary.py").write_bytes(b"\x80PK\x00\xff" * 100)
     (nets / "needs.py").write_text("import no_such_package\n")
     (nets / "folder").mkdir()
+    (nets / "package").mkdir()
+    (nets / "package" / "__init__.py").touch()
     assert_refused(pttool("model", "summary", model, *args), code, *words)
 
 
@@ -302,6 +317,41 @@ def test_columns_are_chosen_for_tables_and_csv(pttool: Pttool) -> None:
     assert done.stdout == "macs,name\n714188480,\n"
     refused = pttool("model", "summary", "alexnet", "--columns", "macs,nmae")
     assert_refused(refused, 2, "'nmae'", "kernel_size")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["resnet18", "-i", "3,224,224"],
+        ["regnet_y_400mf"],
+        ["ssdlite320_mobilenet_v3_large"],
+        # its checkpointing asks torch._dynamo, which the command line has put off
+        ["densenet121", "--kw", "memory_efficient=True", "--mode", "train", "--depth", "0"],
+    ],
+    ids=lambda args: args[0],
+)
+def test_published_models_as_users_start_them(program: Program, args: list[str]) -> None:
+    done = program("model", "summary", *args, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["summary"]["device"] == "meta"
+
+
+def test_a_closed_stderr_keeps_foreign_prints_off_the_data(
+    nets: Path, environment: dict[str, str]
+) -> None:
+    done = subprocess.run(
+        ["bash", "-c", "pttool model summary nets.py:loud -i 4 --json 2>&-"],
+        cwd=nets, env=environment, stdout=subprocess.PIPE, encoding="utf-8",
+    )  # fmt: skip
+    assert json.loads(done.stdout)["summary"]["params"] == 10
+
+
+def test_a_failure_survives_a_closed_pipe(nets: Path, environment: dict[str, str]) -> None:
+    script = "pttool model summary nets.py:Net -i 5 2>/dev/null | true; echo ${PIPESTATUS[0]}"
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=nets, env=environment, stdout=subprocess.PIPE, encoding="utf-8"
+    )
+    assert done.stdout == "3\n"
 
 
 @pytest.mark.parametrize(

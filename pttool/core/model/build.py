@@ -39,7 +39,10 @@ def needs_values(error: BaseException) -> bool:
     torch raises RuntimeError, NotImplementedError, TypeError or ValueError for it; what they share
     is the word "meta". Code that says it for another reason is merely run once more.
     """
-    return isinstance(error, Exception) and re.search(r"\bmeta\b", str(error), re.I) is not None
+    return isinstance(error, Exception) and bool(_META.search(str(error)))
+
+
+_META = re.compile(r"(?<![a-z])meta(?![a-z])", re.IGNORECASE)
 
 
 class _Uninitialised(TorchFunctionMode):
@@ -86,14 +89,17 @@ def _registered_on_meta() -> Iterator[None]:
 
     RegNet's constructor needs this: it computes its widths with tensors.
     """
+    twins: dict[int, tuple[Tensor, nn.Parameter]] = {}  # with the original, so that its id stays
     register_parameter = nn.Module.register_parameter
     register_buffer = nn.Module.register_buffer
 
     def parameter_on_meta(self: nn.Module, name: str, param: nn.Parameter | None) -> None:
         register_parameter(self, name, param)
         if param is not None and not param.is_meta and not nn.parameter.is_lazy(param):
-            twin = nn.Parameter(param.detach().to("meta"), requires_grad=param.requires_grad)
-            self._parameters[name] = twin
+            if id(param) not in twins:
+                twin = nn.Parameter(param.detach().to("meta"), requires_grad=param.requires_grad)
+                twins[id(param)] = (param, twin)
+            self._parameters[name] = twins[id(param)][1]
 
     def buffer_on_meta(
         self: nn.Module, name: str, tensor: Tensor | None, persistent: bool = True

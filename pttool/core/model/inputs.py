@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from pttool.core.model.foreign import one_line
+from pttool.core.foreign import one_line
 from pttool.core.model.spec import InputSpec
 from pttool.errors import InputError, UsageError
 
@@ -88,7 +88,8 @@ def _tensor(
         if dtype.is_floating_point or dtype.is_complex:
             return torch.randn(shape, dtype=dtype, generator=generator).to(device)
         return torch.zeros(shape, dtype=dtype, device=device)
-    except RuntimeError as error:  # torch has no narrower one for a failed allocation
+    except (RuntimeError, OverflowError, TypeError) as error:
+        # torch has no narrower ones for a size that is too large
         raise InputError(
             f"an input of shape {list(shape)}: {one_line(error)}", "give a smaller shape or batch"
         ) from error

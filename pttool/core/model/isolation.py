@@ -12,17 +12,20 @@ from torch.nn.parameter import is_lazy
 
 
 @contextlib.contextmanager
-def borrowed(model: nn.Module, *, device: str, training: bool) -> Iterator[None]:
+def borrowed(
+    model: nn.Module, *, device: str, training: bool, ours: bool = False
+) -> Iterator[None]:
     """Move a model to `device` and set its mode for the block, then restore it exactly.
 
-    Every submodule gets back its attributes (so its mode, parameters, buffers, hooks and lazy
-    class), and the random generators their states. Parameters already on `device` are not copied;
-    buffers are, since a forward may write to them.
+    Every submodule gets back its class and attributes (so its mode, parameters, buffers, hooks and
+    the contents of lists and dicts it holds), and the random generators get back their states. The
+    forward works on copies of all tensors; `ours` says that the model was made for the purpose, and
+    that parameters on the device already needn't be copied.
     """
     taken = [_Snapshot(module) for module in model.modules()]
-    with _random_states():
+    with _random_states(device):
         try:
-            _replace_tensors(model, device)
+            _Twins(device, copy_parameters=not ours).put_into(model)
             _set_mode(model, training)
             yield
         finally:
@@ -56,18 +59,39 @@ class _Snapshot:
             sequence[:] = values
 
 
-def _replace_tensors(model: nn.Module, device: str) -> None:
-    twins: dict[int, Tensor] = {}
-    for module in model.modules():
-        for name, parameter in module._parameters.items():
-            if parameter is not None and parameter.device.type != device:
-                twin = twins.setdefault(id(parameter), _parameter_twin(parameter, device))
-                module._parameters[name] = twin  # type: ignore[assignment]
-        for name, buffer in module._buffers.items():
-            if buffer is not None and not is_lazy(buffer):
-                module._buffers[name] = twins.setdefault(
-                    id(buffer), buffer.detach().to(device, copy=True)
-                )
+class _Twins:
+    """Puts a tensor's twin on another device in its place, the same twin wherever it is held."""
+
+    def __init__(self, device: str, *, copy_parameters: bool) -> None:
+        self._device = device
+        self._copy_parameters = copy_parameters
+        self._twins: dict[int, Any] = {}
+
+    def put_into(self, model: nn.Module) -> None:
+        for module in model.modules():
+            for held in (module._parameters, module._buffers, module.__dict__):
+                for name, value in list(held.items()):
+                    if isinstance(value, Tensor):
+                        held[name] = self._of(value)
+
+    def _of(self, tensor: Tensor) -> Any:
+        if id(tensor) not in self._twins:
+            self._twins[id(tensor)] = self._made(tensor)
+        return self._twins[id(tensor)]
+
+    def _made(self, tensor: Tensor) -> Tensor:
+        if is_lazy(tensor):
+            lazy: Any = type(tensor)
+            twin: Tensor = lazy(tensor.requires_grad, device=self._device, dtype=tensor.dtype)
+            return twin
+        if not isinstance(tensor, nn.Parameter):
+            return tensor.detach().to(self._device, copy=True)
+        if tensor.device.type == self._device and not self._copy_parameters:
+            return tensor
+        twin = tensor.detach().to(self._device, copy=True)
+        if type(tensor) is type(twin):
+            return twin.requires_grad_(tensor.requires_grad)
+        return torch.Tensor._make_subclass(type(tensor), twin, tensor.requires_grad)
 
 
 def _set_mode(model: nn.Module, training: bool) -> None:
@@ -79,20 +103,15 @@ def _set_mode(model: nn.Module, training: bool) -> None:
             module.training = training
 
 
-def _parameter_twin(parameter: nn.Parameter, device: str) -> Tensor:
-    if is_lazy(parameter):
-        return nn.UninitializedParameter(parameter.requires_grad, torch.device(device))
-    return nn.Parameter(parameter.detach().to(device), requires_grad=parameter.requires_grad)
-
-
 @contextlib.contextmanager
-def _random_states() -> Iterator[None]:
+def _random_states(device: str) -> Iterator[None]:
     """Keep the states of Python's, numpy's and torch's generators."""
     numpy: Any = sys.modules.get("numpy")
     python_state = random.getstate()
     numpy_state = numpy.random.get_state() if numpy else None
+    gpus = range(torch.cuda.device_count()) if device == "cuda" else ()
     try:
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(devices=gpus):
             yield
     finally:
         random.setstate(python_state)

@@ -4,6 +4,7 @@ torch's `flop_registry` counts 2 floating-point operations per multiply-accumula
 formulas here; `macs` are half of them. They count matrix products, convolutions and attention.
 """
 
+import re
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -22,22 +23,24 @@ def formulas() -> dict[Any, Formula]:
 
 
 def is_uncounted(packet: Any) -> bool:
-    """Tell whether an operator without a formula may do work worth counting.
+    """Tell whether an operator without a formula may multiply and add a lot.
 
-    That is so for operators that aren't PyTorch's own, of which nothing is known, and for those of
-    PyTorch's own that decompose, transform or compare whole matrices.
+    That is so for operators that aren't PyTorch's own, of which nothing is known, and for those
+    whose name says that they multiply, transform or decompose whole matrices.
     """
     namespace, _, name = str(packet).rpartition(".")
     if namespace not in ("aten", "prims", "prim", "profiler"):
-        return f"{namespace}.{name}" not in _WITHOUT_PRODUCTS
-    return name.lstrip("_").startswith(_HEAVY) and name not in _WITHOUT_PRODUCTS
+        return f"{namespace}.{name}" not in _FOREIGN_WITHOUT_PRODUCTS
+    return bool(_PRODUCTS.search(name)) and not _WITHOUT_PRODUCTS.search(name)
 
 
-_HEAVY = ("fft_", "linalg_", "cholesky", "triangular_solve", "lu_", "qr", "svd", "geqrf", "ormqr",
-          "sparse_", "fused_moe")  # fmt: skip
-_WITHOUT_PRODUCTS = (
-    "torchvision.nms", "torchvision.roi_align", "torchvision.roi_pool", "linalg_vector_norm",
-)  # fmt: skip
+_PRODUCTS = re.compile(
+    "mm|mv|conv|rnn|lstm|gru|attention|linear|fft|linalg|cholesky|triangular|^lu_|^qr|svd|[cp]dist"
+)
+_WITHOUT_PRODUCTS = re.compile(
+    "upsample|convert|thnn_fused|vector_norm|linear_backward|linalg_(cross|diagonal)"
+)
+_FOREIGN_WITHOUT_PRODUCTS = ("torchvision.nms", "torchvision.roi_align", "torchvision.roi_pool")
 
 
 def _mv(matrix: Tensor, vector: Tensor, *_: Any, **__: Any) -> int:
@@ -83,6 +86,12 @@ def _rnn_layer(x: Tensor, w_input: Tensor, w_hidden: Tensor, *_: Any, **__: Any)
     return 2 * x.shape[0] * x.shape[1] * (w_input.numel() + w_hidden.numel())
 
 
+def _cudnn_rnn(x: Tensor, weights: list[Tensor], *_: Any, **__: Any) -> int:
+    """Every matrix of every layer and direction at each step of each sequence."""
+    steps = x.numel() // x.shape[-1]
+    return 2 * steps * sum(weight.numel() for weight in weights if weight.ndim == 2)
+
+
 def _deform_conv2d(x: Tensor, weight: Tensor, *_: Any, out_val: Tensor, **__: Any) -> int:
     return 2 * out_val.numel() * prod(weight.shape[1:])
 
@@ -100,6 +109,7 @@ _LEFT_OUT_BY_TORCH: dict[Any, Formula] = {
     aten._euclidean_dist: _cdist,
     aten._scaled_dot_product_flash_attention_for_cpu: _attention,
     aten.mkldnn_rnn_layer: _rnn_layer,
+    aten._cudnn_rnn: _cudnn_rnn,
 }
 
 

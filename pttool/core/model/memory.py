@@ -18,13 +18,13 @@ class ActivationBytes:
         self.peak = 0
         self.saved_for_backward = 0
         self._alive = 0
-        self._weights = {key for key, _ in _storages(weights)}
-        self._known = self._weights | {key for key, _ in _storages(inputs)}
+        self._weights = {key for key, _ in storages(weights)}
+        self._known = self._weights | {key for key, _ in storages(inputs)}
         self._saved: set[int] = set()
 
     def see(self, output: Any) -> None:
         """Count the new storages among an operator's outputs until they are freed."""
-        for key, storage in _storages(tree_leaves(output)):
+        for key, storage in storages(tree_leaves(output)):
             if key not in self._known:
                 size = storage.nbytes()
                 self._known.add(key)
@@ -37,11 +37,11 @@ class ActivationBytes:
         return torch.autograd.graph.saved_tensors_hooks(self._save, _unchanged)
 
     def _save(self, tensor: Tensor) -> Tensor:
-        for key, storage in _storages([tensor]):
+        for key, storage in storages([tensor]):
             if key not in self._weights and key not in self._saved:
                 self._saved.add(key)
                 self.saved_for_backward += storage.nbytes()
-        return tensor
+        return tensor.detach()  # the tensor itself would keep its own graph, and so itself, alive
 
     def _free(self, key: int, size: int) -> None:
         self._known.discard(key)
@@ -53,7 +53,7 @@ def _unchanged(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _storages(values: Iterable[Any]) -> list[tuple[int, torch.UntypedStorage]]:
+def storages(values: Iterable[Any]) -> list[tuple[int, torch.UntypedStorage]]:
     """Return the storages behind tensors. Sparse tensors and wrapper subclasses have none."""
     found = []
     for tensor in values:

@@ -22,14 +22,11 @@ class Names:
         self._names: dict[int, str] = {id(module): name for name, module in model.named_modules()}
 
     def of(self, module: nn.Module, caller: nn.Module, caller_name: str) -> str:
-        """Return the name under its caller where the caller holds it, else its first name.
-
-        A module that its model doesn't hold is named by its type in angle brackets.
-        """
+        """Return the name under its caller where the caller holds it, else its first name."""
         inner = _path_to(module, caller)
         if inner is not None:
             return _joined(caller_name, inner)
-        return self._names.get(id(module), f"<{type(module).__name__}>")
+        return self._names[id(module)]
 
 
 def parameters_by_name(model: nn.Module) -> list[NamedTensor]:

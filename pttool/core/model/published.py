@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from pttool.core.imports import uncollected, without_dynamo
+from pttool.core.imports import without_dynamo
 from pttool.core.model import detection
 from pttool.core.model.spec import InputSpec
 from pttool.errors import UnavailableError, UsageError
@@ -24,7 +24,7 @@ FLOW_SIZE = 512
 def torchvision() -> ModuleType:
     """Return torchvision. Raises UnavailableError when it is missing or doesn't fit torch."""
     try:
-        with warnings.catch_warnings(), uncollected(), without_dynamo():
+        with warnings.catch_warnings(), without_dynamo():
             warnings.simplefilter("ignore")
             import torchvision.models
     except (ImportError, RuntimeError, OSError, AttributeError) as error:
@@ -62,7 +62,7 @@ def weights_entry(name: str, entry: str) -> Any:
     return entries[entry]
 
 
-def construct(name: str, *, weights: Any = None, **keywords: Any) -> nn.Module:
+def construct(name: str, /, *, weights: Any = None, **keywords: Any) -> nn.Module:
     """Return the model as its builder makes it, without a download.
 
     With `weights` it has the structure they were trained with, as torchvision publishes it, but not
@@ -87,9 +87,8 @@ def _built(name: str, weights: Any, keywords: Mapping[str, Any]) -> nn.Module:
     weights = weights and weights.meta.get("unquantized", weights)
     with warnings.catch_warnings(), _without_values():
         warnings.simplefilter("ignore")
-        model: nn.Module = models.get_model(
-            name, **{"weights": weights, **backbone, **quantize, **keywords}
-        )
+        builder = models.get_model_builder(name)
+        model: nn.Module = builder(**{"weights": weights, **backbone, **quantize, **keywords})
     return model
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from pttool.core.foreign import foreign_code, load_from_file, load_from_module
 from pttool.core.model import published
 from pttool.core.model.build import build
-from pttool.core.model.foreign import foreign_code, load_from_file, load_from_module
 from pttool.core.model.spec import (
     FileModel,
     ImportedModel,
@@ -112,6 +112,9 @@ def _published(
     name: str, keywords: Mapping[str, Any], weights: str | None, device: str, dtype: str | None
 ) -> Resolved:
     published.check_name(name)
+    for keyword in ("weights", "pretrained"):
+        if keyword in keywords:
+            raise UsageError(f"--kw {keyword}: weights are not loaded", "--weights ENTRY")
     entry = None if weights is None else published.weights_entry(name, weights)
     factory = partial(published.construct, name, weights=entry)
     construction = Construction(factory, keywords, dtype)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.parameter import is_lazy
 
 from pttool.core.model.trace import Call
@@ -26,9 +26,9 @@ class Row:
     trainable_params: int = 0
     children: list["Row"] = field(default_factory=list)
 
-    def in_order(self, depth: int = 0) -> Iterator[tuple[int, "Row"]]:
+    def in_order(self) -> Iterator[tuple[int, "Row"]]:
         """Yield (depth, row) for this row and all below it, in order of execution."""
-        stack = [(depth, self)]
+        stack = [(0, self)]
         while stack:
             level, row = stack.pop()
             yield level, row
@@ -73,13 +73,21 @@ def item(depth: int, row: Row) -> dict[str, Any]:
 
 def kernel_size(module: nn.Module) -> list[int] | None:
     """Return a convolution's or pool's kernel size, one number a dimension, or None."""
-    size = getattr(module, "kernel_size", None)
+    size = vars(module).get("kernel_size")
     if isinstance(size, int):
-        dimensions = re.search(r"([123])d$", type(module).__name__)
-        return [size] * (int(dimensions[1]) if dimensions else 1)
+        return [size] * _dimensions(module)
     if isinstance(size, tuple) and all(isinstance(length, int) for length in size):
         return list(size)
     return None
+
+
+def _dimensions(module: nn.Module) -> int:
+    """Return in how many dimensions a pool or unfolding works, by the name of torch's class."""
+    for cls in type(module).__mro__:
+        dimensions = re.search(r"([123])d$", cls.__name__)
+        if dimensions:
+            return int(dimensions[1])
+    return 2 if isinstance(module, nn.Fold | nn.Unfold) else 1
 
 
 def _calls(root: Call) -> Iterator[Call]:
@@ -115,12 +123,8 @@ def _claim(row: Row, seen: set[int]) -> None:
         if parameter is None or id(parameter) in seen or is_lazy(parameter):
             continue
         seen.add(id(parameter))
-        row.params += _numel(parameter)
-        row.trainable_params += _numel(parameter) if parameter.requires_grad else 0
-
-
-def _numel(tensor: Tensor) -> int:
-    return tensor.numel()
+        row.params += parameter.numel()
+        row.trainable_params += parameter.numel() if parameter.requires_grad else 0
 
 
 def _add_uncalled(model: nn.Module, top: Row, counts: Counter[int], seen: set[int]) -> None:

@@ -15,7 +15,7 @@ def describe(value: Any, depth: int = 0) -> Any:
     None is None, numbers and strings their own value; nesting deeper than 6 is named by its type.
     """
     if isinstance(value, Tensor):
-        return list(value.shape)
+        return [_size(size) for size in value.shape]
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if depth == DEEPEST:
@@ -27,6 +27,13 @@ def describe(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list | tuple):
         return [describe(element, depth + 1) for element in value]
     return type(value).__name__
+
+
+def _size(size: Any) -> int | None:
+    try:
+        return int(size)
+    except (RuntimeError, TypeError, ValueError):  # a nested tensor's ragged dimension has none
+        return None
 
 
 def describe_call(positional: tuple[Any, ...], named: Mapping[str, Any]) -> Any:

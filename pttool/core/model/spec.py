@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -69,9 +70,9 @@ def parse_model(text: str) -> ModelSpec:
     source, colon, attribute = text.rpartition(":")
     if colon:
         return _parse_attribute(text, source, attribute)
-    if text.isidentifier():
-        return PublishedModel(text)
     path = Path(text)
+    if re.fullmatch(r"[\w-]+", text):
+        return PublishedModel(text)
     if path.is_dir():
         raise InputError(f"{text}: is a folder", "name a class or function in it: FILE.py:ATTR")
     if path.suffix == ".py":
@@ -96,6 +97,17 @@ def parse_input(text: str) -> InputSpec:
     return InputSpec(shape, dtype, name)
 
 
+def parse_keywords(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the arguments of several `NAME=LITERAL`. Raises UsageError also for a name twice."""
+    keywords: dict[str, Any] = {}
+    for text in texts:
+        name, value = parse_keyword(text)
+        if name in keywords:
+            raise UsageError(f"--kw {name}: is given twice", "give each argument once")
+        keywords[name] = value
+    return keywords
+
+
 def parse_keyword(text: str) -> tuple[str, Any]:
     """Return the name and value of `NAME=LITERAL`. Nothing is evaluated but Python literals.
 
@@ -116,8 +128,11 @@ def parse_keyword(text: str) -> tuple[str, Any]:
 def _parse_attribute(text: str, source: str, attribute: str) -> ModelSpec:
     if not all(part.isidentifier() for part in attribute.split(".")):
         raise UsageError(f"{text!r}: {attribute!r} can't name a class or function", "FILE.py:Net")
-    if source.endswith(".py") or os.sep in source or Path(source).exists():
-        return FileModel(Path(source), attribute)
+    path = Path(source)
+    if source.endswith(".py") or os.sep in source or path.is_file():
+        return FileModel(path, attribute)
+    if path.is_dir() and not (path / "__init__.py").exists():
+        raise InputError(f"{source}: is a folder", "name a class or function in it: FILE.py:ATTR")
     if all(part.isidentifier() for part in source.split(".")):
         return ImportedModel(source, attribute)
     raise UsageError(

@@ -1,19 +1,21 @@
 """One forward under hooks and a dispatch mode: which modules ran, and what their operators did."""
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import nn
+from torch._ops import HigherOrderOperator
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from pttool.core.foreign import stdout_to_stderr
 from pttool.core.model.attention import fused_attention
 from pttool.core.model.bounds import NOT_DATA_DEPENDENT, largest_result
 from pttool.core.model.detection import is_detector, masks_kept_on_meta
-from pttool.core.model.foreign import stdout_to_stderr
 from pttool.core.model.inputs import Inputs
 from pttool.core.model.macs import formulas, is_uncounted
 from pttool.core.model.memory import ActivationBytes
@@ -84,10 +86,12 @@ def trace(model: nn.Module, inputs: Inputs, *, device: str, grad: bool) -> Trace
         _Operators(found, calls, bounded),
     ):
         try:
+            calls.enter_unhookable(model, inputs)
             output = model(*inputs.positional, **inputs.named)
+            calls.leave_unhookable(model, output)
             found.activations.see(output)
         except (Exception, SystemExit) as error:
-            found.error, found.failing = error, calls.innermost
+            found.error, found.failing = error, calls.that_raised(error)
     return found
 
 
@@ -124,13 +128,15 @@ class _Calls:
         self._model = model
         self._names = Names(model)
         self._found = found
+        self._raised: list[tuple[BaseException, Call]] = []
 
     @contextlib.contextmanager
     def hooked(self) -> Iterator[None]:
         handles = []
         for module in self._model.modules():
-            handles.append(module.register_forward_pre_hook(self._enter, with_kwargs=True))
-            handles.append(module.register_forward_hook(self._leave))
+            if not isinstance(module, torch.jit.ScriptModule):
+                handles.append(module.register_forward_pre_hook(self._enter, with_kwargs=True))
+                handles.append(module.register_forward_hook(self._leave, always_call=True))
         try:
             yield
         finally:
@@ -149,16 +155,34 @@ class _Calls:
 
     def _leave(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         call = self.innermost
-        # A forward that catches what an inner module raised leaves that call open.
-        while call is not None and call.module is not module:
-            call = call.parent
-        if call is not None:
+        if call is None or call.module is not module:
+            return
+        raised = sys.exc_info()[1]  # while an error passes through, the hook is called as well
+        if raised is not None and output is None:
+            self._raised.append((raised, call))
+        else:
             call.output_shape = describe(output)
-            self.innermost = call.parent
+        self.innermost = call.parent
+
+    def that_raised(self, error: BaseException) -> Call | None:
+        """Return the innermost call that an error came from."""
+        return next((call for raised, call in self._raised if raised is error), self._found.root)
+
+    def enter_unhookable(self, model: nn.Module, inputs: Inputs) -> None:
+        """Open the root's call where hooks can't: TorchScript runs as one."""
+        if isinstance(model, torch.jit.ScriptModule):
+            self._enter(model, inputs.positional, inputs.named)
+
+    def leave_unhookable(self, model: nn.Module, output: Any) -> None:
+        """Close it again."""
+        if isinstance(model, torch.jit.ScriptModule):
+            self._leave(model, (), output)
 
 
 class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the multiply-accumulates and activation bytes of every operator that runs."""
+
+    supports_higher_order_operators = True
 
     def __init__(self, found: Trace, calls: _Calls, bounded: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -180,9 +204,10 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
             largest = largest_result(func, args)
             if largest is not NOT_DATA_DEPENDENT:
                 return self._bound(largest)
-        packet = func._overloadpacket
+        is_higher_order = isinstance(func, HigherOrderOperator)
+        packet = func if is_higher_order else func._overloadpacket
         formula = self._formulas.get(packet)
-        if formula is None:
+        if formula is None and not is_higher_order:
             with self:
                 output = func.decompose(*args, **kwargs)
             if output is not NotImplemented:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from pttool.core.model.resolve import Resolved
 from pttool.core.model.spec import InputSpec
@@ -24,13 +25,19 @@ class Meddling(nn.Module):
         self.lazy = nn.LazyLinear(5)
         self.register_buffer("counter", torch.zeros(()))
         self.calls = 0
+        self.scale = torch.ones(4, 1, 1)
+        self.seen: list[int] = []
         self.conv.weight.requires_grad_(False)
         self.bn.eval()
 
     def forward(self, x: Tensor) -> Tensor:
         self.calls += 1
+        self.seen.append(len(x))
+        with torch.no_grad():
+            self.scale.add_(1)
+            self.conv.weight.add_(1)
         self.counter = self.counter + random.random() + np.random.rand()
-        hidden = self.bn(self.conv(x)) + torch.randn(1)
+        hidden = self.bn(self.conv(x)) * self.scale + torch.randn(1)
         out: Tensor = self.lazy(hidden.flatten(1))
         return out
 
@@ -41,7 +48,7 @@ def test_nothing_of_the_users_model_changes(device: str, training: bool) -> None
     model = Meddling()
     weight, mean, counter = model.conv.weight, model.bn.running_mean, model.counter
     assert mean is not None
-    before = mean.clone()
+    before, weight_before = mean.clone(), weight.clone()
     modes = {name: module.training for name, module in model.named_modules()}
     hooks = {name: len(module._forward_pre_hooks) for name, module in model.named_modules()}
     torch_state, python_state = torch.get_rng_state(), random.getstate()
@@ -54,7 +61,10 @@ def test_nothing_of_the_users_model_changes(device: str, training: bool) -> None
     assert report.summary["params"] == 3 * 4 * 9 + 4 + 8 + 4 * 36 * 5 + 5
     assert report.summary["frozen_params"] == 3 * 4 * 9
     assert model.conv.weight is weight
+    assert torch.equal(weight, weight_before)
     assert not weight.requires_grad
+    assert torch.equal(model.scale, torch.ones(4, 1, 1))
+    assert model.seen == []
     assert model.bn.running_mean is mean
     assert torch.equal(mean, before)
     assert model.counter is counter
@@ -63,6 +73,7 @@ def test_nothing_of_the_users_model_changes(device: str, training: bool) -> None
     assert {name: module.training for name, module in model.named_modules()} == modes
     assert {name: len(m._forward_pre_hooks) for name, m in model.named_modules()} == hooks
     assert type(model.lazy) is nn.LazyLinear
+    assert is_lazy(model.lazy.weight)
     assert torch.equal(torch.get_rng_state(), torch_state)
     assert random.getstate() == python_state
     assert str(np.random.get_state(legacy=False)) == str(numpy_state)

@@ -1,11 +1,14 @@
 """Rows and totals of `summary` and `params`: published numbers, and sums that must add up."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from pttool.core.model.build import build
 from pttool.core.model.parameters import Selection, params
 from pttool.core.model.resolve import Resolved, resolve
 from pttool.core.model.spec import InputSpec, parse_model
@@ -157,6 +160,103 @@ def test_a_forward_that_fails_shows_what_it_reached() -> None:
     assert report.items[2]["output_shape"] is None
     assert report.failure is not None
     assert "second, Linear(in_features=5" in report.failure.message
+
+
+class Catches(nn.Module):
+    """Tries one layer, catches its error, and takes another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wrong = nn.Linear(5, 5)
+        self.right = nn.Linear(4, 7)
+
+    def forward(self, x: Tensor) -> Tensor:
+        try:
+            out: Tensor = self.wrong(x)
+        except RuntimeError:
+            out = self.right(x)
+        return out
+
+
+def test_an_error_that_the_forward_catches_is_none() -> None:
+    report = _summary(Catches(), (4,))
+    rows = [(i["name"], i["depth"], i["output_shape"], i["macs"]) for i in report.items]
+    assert rows == [("", 0, [1, 7], 28), ("wrong", 1, None, 0), ("right", 1, [1, 7], 28)]
+    assert report.failure is None
+
+
+class TiedAndComputing(nn.Module):
+    """Ties two weights, in a constructor that reads values of tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        weight = nn.Parameter(torch.zeros(4, 4))
+        self.rates = [rate.item() for rate in torch.linspace(0, 1, 3)]
+        self.a, self.b = nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False)
+        self.a.weight = weight
+        self.b.weight = weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.b(self.a(x))
+        return out
+
+
+def test_tied_weights_stay_tied_when_registered_on_meta() -> None:
+    module = build(TiedAndComputing, "meta")
+    assert module.a.weight.is_meta  # type: ignore[union-attr]
+    report = _summary(module, (4,))
+    assert (report.summary["params"], report.summary["macs"]) == (16, 32)
+    assert report.summary["shared"] == [["a.weight", "b.weight"]]
+
+
+class ReadsValues(nn.Module):
+    """Decides by a tensor's value which way to go."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ x.T if x.sum() > -1e9 else x
+
+
+def test_a_forward_that_needs_values_runs_on_the_cpu_and_says_so() -> None:
+    report = _summary(ReadsValues(), (4,), batch=3)
+    assert report.summary["device"] == "cpu"
+    assert report.summary["macs"] == 3 * 3 * 4
+    assert report.notes[0].startswith("run on the CPU")
+
+
+class OddOutputs(nn.Module):
+    """Returns whatever its function makes of the input."""
+
+    def __init__(self, function: Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Any:
+        return self.function(x)
+
+
+@dataclass
+class Boxes:
+    """An output as detectors of other libraries have it."""
+
+    boxes: Tensor
+    label: str | None = None
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (lambda x: None, None),
+        (lambda x: (x, [x, None]), [[1, 4], [[1, 4], None]]),
+        (lambda x: {"a": x, 3: 2.5}, {"a": [1, 4], "3": 2.5}),
+        (lambda x: Boxes(x), {"boxes": [1, 4], "label": None}),
+        (lambda x: object(), "object"),
+        (lambda x: iter([x]), "list_iterator"),
+    ],
+)
+def test_odd_outputs_are_shown(function: Callable[[Tensor], Any], shape: Any) -> None:
+    report = _summary(OddOutputs(function), (4,))
+    assert report.failure is None
+    assert report.summary["output_shape"] == shape
 
 
 class Recursive(nn.Module):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TextIO
 
 from pttool.errors import InputError, PttoolError, UsageError
 
@@ -52,7 +52,7 @@ def load_from_file(path: Path, attribute: str) -> Any:
     _append_to_path(path.resolve().parent)
     name = f"_pttool_foreign_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    if spec is None:
         raise InputError(f"{path}: is no Python file", "give a file whose name ends in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -72,20 +72,34 @@ def load_from_module(module_name: str, attribute: str) -> Any:
 @contextlib.contextmanager
 def stdout_to_stderr() -> Iterator[None]:
     """Send to stderr whatever is printed in the block, by Python, C code or a child process."""
-    if sys.stdout is None or sys.stderr is None:
+    if sys.stdout is None:
         yield
         return
     sys.stdout.flush()
     stdout = os.dup(1)
-    os.dup2(2, 1)
+    with _talk_stream() as stream:
+        os.dup2(stream.fileno(), 1)
+        try:
+            with contextlib.redirect_stdout(stream):
+                yield
+        finally:
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+                sys.stdout.flush()
+            _flush_c_stdio()
+            os.dup2(stdout, 1)
+            os.close(stdout)
+
+
+@contextlib.contextmanager
+def _talk_stream() -> Iterator[TextIO]:
+    """Yield a stream of its own on stderr, for foreign code to write to and close."""
+    stream = os.fdopen(os.dup(2), "w", encoding="utf-8", errors="backslashreplace", buffering=1)
     try:
-        with contextlib.redirect_stdout(sys.stderr):
-            yield
+        yield stream
     finally:
-        sys.stdout.flush()
-        _flush_c_stdio()
-        os.dup2(stdout, 1)
-        os.close(stdout)
+        with contextlib.suppress(OSError):
+            stream.close()
 
 
 def _flush_c_stdio() -> None:
@@ -109,7 +123,7 @@ def _where(error: BaseException) -> str | None:
 
 _NOT_THE_USERS = (
     "<",  # code that Python itself is made of, as <frozen importlib>
-    str(Path(__file__).parents[2]),
+    str(Path(__file__).parents[1]),
     *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
 )
 
@@ -118,9 +132,7 @@ def _read(path: Path) -> bytes:
     try:
         source = path.read_bytes()
     except OSError as error:
-        raise InputError(
-            f"{path}: {error.strerror}", "check the path of the model's file"
-        ) from error
+        raise InputError(f"{path}: {error.strerror}", "check the path of the file") from error
     if not source.strip():
         raise InputError(f"{path}: is empty", "give a file that defines the model")
     return source
@@ -135,8 +147,10 @@ def _append_to_path(*folders: Path) -> None:
 def _attribute(module: ModuleType, attribute: str, source: str) -> Any:
     value: Any = module
     for part in attribute.split("."):
-        names = [name for name in vars(value) if not name.startswith("_")]
-        if part not in names and not hasattr(value, part):
+        with foreign_code(source):  # a module may compute its attributes
+            found = hasattr(value, part)
+            names = [name for name in dir(value) if not name.startswith("_")]
+        if not found:
             nearest = get_close_matches(part, names, 3, 0.0)
             hint = f"nearest: {', '.join(nearest)}" if nearest else "it defines nothing"
             raise UsageError(f"{source}: has no {part!r}", hint)
