@@ -40,7 +40,7 @@ _pttool_describe() {
         )
         ;;
     'pttool model')
-        commands=(summary params)
+        commands=(summary params layers freeze conv-size graph)
         options=(
             -h --help
         )
@@ -49,18 +49,53 @@ _pttool_describe() {
         arguments=(@model)
         options=(
             -i=@nothing --input=@nothing -b=@nothing --batch=@nothing --no-batch
-            --depth=@nothing --columns=@nothing --mode=eval,train --kw=@nothing
-            --weights=@nothing --device=meta,cpu,cuda --dtype=float32,float16,bfloat16,float64
-            --json --ndjson --csv --tsv --no-header -o=@file --output=@file --force -h --help
+            --depth=@nothing --columns=@nothing --mode=eval,train --verify --kw=@nothing
+            --weights=@nothing --trust-pickle --device=meta,cpu,cuda
+            --dtype=float32,float16,bfloat16,float64 --json --ndjson --csv --tsv --no-header
+            -o=@file --output=@file --force -h --help
         )
         ;;
     'pttool model params')
         arguments=(@model)
         options=(
-            --by-module --filter=@nothing --sort=numel,bytes,name --frozen --trainable
-            --kw=@nothing --weights=@nothing --device=meta,cpu,cuda
+            --by-module --filter=@nothing --sort=numel,bytes,name --frozen --trainable --verify
+            --kw=@nothing --weights=@nothing --trust-pickle --device=meta,cpu,cuda
             --dtype=float32,float16,bfloat16,float64 --json --ndjson --csv --tsv --no-header
             -o=@file --output=@file --force -h --help
+        )
+        ;;
+    'pttool model layers')
+        arguments=(@model)
+        options=(
+            -i=@nothing --input=@nothing -b=@nothing --batch=@nothing --no-batch --kw=@nothing
+            --weights=@nothing --trust-pickle --device=meta,cpu,cuda
+            --dtype=float32,float16,bfloat16,float64 --json --ndjson --csv --tsv --no-header
+            -o=@file --output=@file --force -h --help
+        )
+        ;;
+    'pttool model freeze')
+        arguments=(@model)
+        further=@nothing
+        options=(
+            --kw=@nothing --weights=@nothing --trust-pickle --device=meta,cpu,cuda
+            --dtype=float32,float16,bfloat16,float64 --json --ndjson --csv --tsv --no-header
+            -o=@file --output=@file --force -h --help
+        )
+        ;;
+    'pttool model conv-size')
+        further=@nothing
+        options=(
+            -i=@nothing --input=@nothing --json --ndjson --csv --tsv --no-header -o=@file
+            --output=@file --force -h --help
+        )
+        ;;
+    'pttool model graph')
+        arguments=(@model)
+        options=(
+            -i=@nothing --input=@nothing -b=@nothing --batch=@nothing --no-batch
+            --depth=@nothing --kw=@nothing --weights=@nothing --trust-pickle
+            --device=meta,cpu,cuda --dtype=float32,float16,bfloat16,float64 -o=@file
+            --output=@file --force -h --help
         )
         ;;
     esac

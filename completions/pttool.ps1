@@ -57,6 +57,10 @@ Register-ArgumentCompleter -Native -CommandName pttool -ScriptBlock {
                 $commands = @(
                     'summary  Show every layer of one forward: shapes, kernel, parameters and MACs, with the totals'
                     'params  List every parameter: name, shape, dtype, elements and bytes, shared ones once'
+                    'layers  List the modules in the order they are called, with type and output shape'
+                    'freeze  Show which parameters a set of patterns would freeze, and how many are left to train'
+                    'conv-size  Compute output size, receptive field and stride of a chain of convolutions and pools'
+                    'graph  Print which module''s output goes into which, as a graph in Graphviz''s DOT language'
                 )
                 $options = @(
                     '-h  Show the help and exit'
@@ -74,8 +78,10 @@ Register-ArgumentCompleter -Native -CommandName pttool -ScriptBlock {
                     '--depth=@nothing  Leave out rows deeper than N'
                     '--columns=@nothing  Show just these fields, in this order'
                     '--mode=eval,train  Run as for inference or for training'
+                    '--verify  Compare with torchinfo''s figures'
                     '--kw=@nothing  An argument for the class or function, as a Python literal; repeatable'
                     '--weights=@nothing  Build as for this published entry (IMAGENET1K_V1, DEFAULT), without its values'
+                    '--trust-pickle  Load a whole pickled model, which can run any code'
                     '--device=meta,cpu,cuda  Where to build and run it; meta takes no memory for weights'
                     '--dtype=float32,float16,bfloat16,float64  Floating-point type of the model'
                     '--json  Write one JSON document'
@@ -98,8 +104,10 @@ Register-ArgumentCompleter -Native -CommandName pttool -ScriptBlock {
                     '--sort=numel,bytes,name  Largest first, or by name'
                     '--frozen  List only frozen parameters'
                     '--trainable  List only trainable parameters'
+                    '--verify  Compare with torchinfo''s figures'
                     '--kw=@nothing  An argument for the class or function, as a Python literal; repeatable'
                     '--weights=@nothing  Build as for this published entry (IMAGENET1K_V1, DEFAULT), without its values'
+                    '--trust-pickle  Load a whole pickled model, which can run any code'
                     '--device=meta,cpu,cuda  Where to build and run it; meta takes no memory for weights'
                     '--dtype=float32,float16,bfloat16,float64  Floating-point type of the model'
                     '--json  Write one JSON document'
@@ -109,6 +117,90 @@ Register-ArgumentCompleter -Native -CommandName pttool -ScriptBlock {
                     '--no-header  Leave out the header, and the footer of a table'
                     '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
                     '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--force  Replace FILE if it exists'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool model layers' {
+                $arguments = @('@model')
+                $options = @(
+                    '-i=@nothing  Shape of one input without the batch dimension; repeat it for several'
+                    '--input=@nothing  Shape of one input without the batch dimension; repeat it for several'
+                    '-b=@nothing  Batch size put before each shape'
+                    '--batch=@nothing  Batch size put before each shape'
+                    '--no-batch  Take the shapes as they are, without a batch dimension'
+                    '--kw=@nothing  An argument for the class or function, as a Python literal; repeatable'
+                    '--weights=@nothing  Build as for this published entry (IMAGENET1K_V1, DEFAULT), without its values'
+                    '--trust-pickle  Load a whole pickled model, which can run any code'
+                    '--device=meta,cpu,cuda  Where to build and run it; meta takes no memory for weights'
+                    '--dtype=float32,float16,bfloat16,float64  Floating-point type of the model'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--force  Replace FILE if it exists'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool model freeze' {
+                $arguments = @('@model')
+                $further = '@nothing'
+                $options = @(
+                    '--kw=@nothing  An argument for the class or function, as a Python literal; repeatable'
+                    '--weights=@nothing  Build as for this published entry (IMAGENET1K_V1, DEFAULT), without its values'
+                    '--trust-pickle  Load a whole pickled model, which can run any code'
+                    '--device=meta,cpu,cuda  Where to build and run it; meta takes no memory for weights'
+                    '--dtype=float32,float16,bfloat16,float64  Floating-point type of the model'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--force  Replace FILE if it exists'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool model conv-size' {
+                $further = '@nothing'
+                $options = @(
+                    '-i=@nothing  Size of the input; H alone for 1-d'
+                    '--input=@nothing  Size of the input; H alone for 1-d'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--force  Replace FILE if it exists'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool model graph' {
+                $arguments = @('@model')
+                $options = @(
+                    '-i=@nothing  Shape of one input without the batch dimension; repeat it for several'
+                    '--input=@nothing  Shape of one input without the batch dimension; repeat it for several'
+                    '-b=@nothing  Batch size put before each shape'
+                    '--batch=@nothing  Batch size put before each shape'
+                    '--no-batch  Take the shapes as they are, without a batch dimension'
+                    '--depth=@nothing  Draw modules no deeper than N'
+                    '--kw=@nothing  An argument for the class or function, as a Python literal; repeatable'
+                    '--weights=@nothing  Build as for this published entry (IMAGENET1K_V1, DEFAULT), without its values'
+                    '--trust-pickle  Load a whole pickled model, which can run any code'
+                    '--device=meta,cpu,cuda  Where to build and run it; meta takes no memory for weights'
+                    '--dtype=float32,float16,bfloat16,float64  Floating-point type of the model'
+                    '-o=@file  Write to FILE: .dot or .svg'
+                    '--output=@file  Write to FILE: .dot or .svg'
                     '--force  Replace FILE if it exists'
                     '-h  Show the help and exit'
                     '--help  Show the help and exit'

@@ -102,7 +102,7 @@ def _complain(message: str, hint: str | None) -> None:
 
 
 def _occupy_standard_descriptors() -> None:
-    """Open /dev/null for each of the three that is closed, or the next file would take its place."""
+    """Open /dev/null for each that is closed, or the next file would take its place."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)

@@ -1,5 +1,6 @@
 """Options that commands share: the same name means the same everywhere."""
 
+import os
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -42,8 +43,8 @@ Model = Annotated[
     str,
     Argument(
         metavar="MODEL",
-        help="A torchvision name, FILE.py:ATTR or package.module:ATTR (a class, a function that "
-        "returns a model, or a model).",
+        help="A torchvision name, timm:NAME, FILE.py:ATTR or package.module:ATTR (a class, a "
+        "function that returns a model, or a model), or a FILE.pt that torch saved.",
         show_default=False,
     ),
 ]
@@ -71,6 +72,10 @@ class BuildOptions:
             show_default=False,
         ),
     ] = None
+    trust_pickle: Annotated[
+        bool,
+        Option("--trust-pickle", help="Load a whole pickled model, which can run any code."),
+    ] = False
     device: Annotated[
         Device,
         Option("--device", help="Where to build and run it; meta takes no memory for weights."),
@@ -85,6 +90,8 @@ class BuildOptions:
         from pttool.core.model.spec import parse_keywords, parse_model
 
         spec, keywords = parse_model(model), parse_keywords(self.kw)
+        # Models are counted as they are written; compiling them would be for nothing.
+        os.environ.setdefault("TORCH_COMPILE_DISABLE", "1")
         from pttool.core.model.resolve import resolve
 
         return resolve(
@@ -94,6 +101,7 @@ class BuildOptions:
             weights=self.weights,
             device=self.device,
             dtype=self.dtype,
+            trust_pickle=self.trust_pickle,
         )
 
 

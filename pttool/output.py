@@ -80,13 +80,36 @@ def emit(command: str, report: Report, output: Output) -> None:
             _write_file(command, report, output, output.path)
         elif sys.stdout is not None:
             _write_stdout(command, report, output)
-    except BrokenPipeError:
+    except BrokenPipeError:  # the reader has enough, but a check that fails still fails
         if report.failure is None:
             raise
     for note in report.notes:
         talk(f"pttool: note: {printable(note)}")
     if report.failure is not None:
         raise report.failure
+
+
+def choose_text_output(path: Path | None, suffixes: Sequence[str], *, force: bool) -> Path | None:
+    """Check, before any work is done, where a text that is no report goes.
+
+    Raises UsageError for a suffix that is none of `suffixes` and a path that can't be written.
+    """
+    if path is not None:
+        if path.suffix.lower() not in suffixes:
+            raise UsageError(
+                f"{path}: the suffix names no format", f"end it in {' or '.join(suffixes)}"
+            )
+        check_writable(path, force=force)
+    return path
+
+
+def emit_text(text: str | bytes, path: Path | None) -> None:
+    """Write a text that is no report, as a graph is, to a path or else to standard output."""
+    payload = text if isinstance(text, bytes) else _encoded(text, "utf-8")
+    if path is None:
+        _to_stdout([payload])
+    else:
+        _to_file([payload], path)
 
 
 def talk(line: str) -> None:
@@ -99,22 +122,33 @@ def talk(line: str) -> None:
 
 
 def _write_file(command: str, report: Report, output: Output, path: Path) -> None:
+    texts = _rendered(command, report, output, Paper("utf-8"))
+    _to_file((_encoded(text, "utf-8") for text in texts), path)
+
+
+def _write_stdout(command: str, report: Report, output: Output) -> None:
+    paper = Paper.of_stdout()
+    encoding = paper.encoding if output.format is Format.TABLE else "utf-8"
+    blocks = _blocks(_rendered(command, report, output, paper))
+    _to_stdout(_encoded(block, encoding) for block in blocks)
+
+
+def _to_file(payloads: Iterable[bytes], path: Path) -> None:
     try:
         with complete_or_absent(path) as stream:
-            for text in _rendered(command, report, output, Paper("utf-8")):
-                stream.write(_encoded(text, "utf-8"))
+            stream.writelines(payloads)
     except OSError as error:
         raise UnavailableError(
             f"{path}: {error.strerror}", "nothing was written: make room or write elsewhere"
         ) from error
 
 
-def _write_stdout(command: str, report: Report, output: Output) -> None:
-    paper = Paper.of_stdout()
-    encoding = paper.encoding if output.format is Format.TABLE else "utf-8"
+def _to_stdout(payloads: Iterable[bytes]) -> None:
+    if sys.stdout is None:
+        return
     try:
-        for block in _blocks(_rendered(command, report, output, paper)):
-            _write_all(_encoded(block, encoding))
+        for payload in payloads:
+            _write_all(payload)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         raise

@@ -5,6 +5,7 @@ start-up is shared, so tests of start-up and of environment variables run the pr
 Reads one JSON request a line, {"args", "cwd", "stdout", "stderr"}, and answers with the exit code.
 """
 
+import atexit
 import json
 import os
 import sys
@@ -31,7 +32,11 @@ def _become(request: dict[str, str]) -> None:
         flags = os.O_RDONLY if descriptor == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         os.dup2(os.open(path, flags), descriptor)
     sys.argv = ["pttool", *request["args"]]
-    main()
+    try:
+        main()
+    except SystemExit as leaving:
+        atexit._run_exitfuncs()
+        os._exit(leaving.code if isinstance(leaving.code, int) else 1)  # spares torch's clean-up
 
 
 if __name__ == "__main__":

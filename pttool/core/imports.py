@@ -17,8 +17,8 @@ def without_dynamo() -> Iterator[None]:
     Two places import its 900 modules for next to nothing: torchvision.ops.roi_align for the
     predicate `is_compile_supported`, and torch's reference operators, which serve the meta device,
     to be left alone by torch.compile. Stand-ins give them what they ask for; any other use of the
-    package brings the real one. For torchvision's own models only: what torch marks in the block as
-    not to be compiled stays unmarked.
+    package brings the real one. What torch would mark in the block as not to be compiled stays
+    unmarked, which is why the block is for one forward, run as it is.
     """
     if DYNAMO in sys.modules:
         yield

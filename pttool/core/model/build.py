@@ -37,12 +37,13 @@ def needs_values(error: BaseException) -> bool:
     """Tell whether an error comes from meta tensors having no values, not from the code itself.
 
     torch raises RuntimeError, NotImplementedError, TypeError or ValueError for it; what they share
-    is the word "meta". Code that says it for another reason is merely run once more.
+    is the word "meta", but for operators of other libraries, which lack a "fake impl". Code that
+    says so for another reason is merely run once more.
     """
     return isinstance(error, Exception) and bool(_META.search(str(error)))
 
 
-_META = re.compile(r"(?<![a-z])meta(?![a-z])", re.IGNORECASE)
+_META = re.compile(r"(?<![a-z])meta(?![a-z])|\bfake impl\b", re.IGNORECASE)
 
 
 class _Uninitialised(TorchFunctionMode):

@@ -1,7 +1,7 @@
 """One forward of a resolved model, from specs to rows: what several verbs start from."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,8 +58,14 @@ def run_forward(
     """Run a model once on `specs`, or on its own default inputs, and leave it as it was.
 
     On meta, a forward that reads the values of tensors is run again on the CPU; a note says so.
-    Raises UsageError when there is no input to use or the forward takes other ones.
+    Raises UsageError when there is no input to use or the forward takes other ones, InputError for
+    a state dict.
     """
+    if resolved.is_state_dict:
+        raise InputError(
+            f"{resolved.name}: is a state dict, weights without a model to run",
+            f"pttool model params {resolved.name} lists them",
+        )
     specs = specs or _default_inputs(resolved)
     forward = _run(resolved, specs, batch, training)
     error = forward.found.error
@@ -97,8 +103,7 @@ def _run(
     model, device = resolved.module, resolved.device
     inputs = inputs_for(model, specs, batch, device)
     check_call(model, inputs)
-    lean = without_dynamo() if resolved.source == "torchvision" else nullcontext()
-    with lean, foreign_code(resolved.name), on_loan(resolved, training=training):
+    with without_dynamo(), foreign_code(resolved.name), on_loan(resolved, training=training):
         found = trace(model, inputs, device=device, grad=training)
         rows = list(tree(model, found.root).in_order())
         counted = totals(parameters_by_name(model), buffers_by_name(model))

@@ -22,6 +22,10 @@ def borrowed(
     forward works on copies of all tensors; `ours` says that the model was made for the purpose, and
     that parameters on the device already needn't be copied.
     """
+    if isinstance(model, torch.jit.ScriptModule):  # its attributes lie in C++, and it was loaded
+        model.train(training)
+        yield
+        return
     taken = [_Snapshot(module) for module in model.modules()]
     with _random_states(device):
         try:
@@ -98,6 +102,8 @@ def _set_mode(model: nn.Module, training: bool) -> None:
     """Call the model's own `train`, which may keep some layers in eval mode."""
     try:
         model.train(training)
+    except NotImplementedError:  # an exported program runs in the mode that it was exported in
+        pass
     except RecursionError:  # torch's never ends on a module that holds itself
         for module in model.modules():
             module.training = training

@@ -19,7 +19,12 @@ Formula = Callable[..., int]
 
 def formulas() -> dict[Any, Formula]:
     """Return the formula of every operator that multiplies and adds, by its overload packet."""
-    return {**flop_registry, **_LEFT_OUT_BY_TORCH, **_torchvision_formulas()}
+    return {
+        **flop_registry,
+        **_LEFT_OUT_BY_TORCH,
+        **_quantized_formulas(),
+        **_torchvision_formulas(),
+    }
 
 
 def is_uncounted(packet: Any) -> bool:
@@ -40,7 +45,10 @@ _PRODUCTS = re.compile(
 _WITHOUT_PRODUCTS = re.compile(
     "upsample|convert|thnn_fused|vector_norm|linear_backward|linalg_(cross|diagonal)"
 )
-_FOREIGN_WITHOUT_PRODUCTS = ("torchvision.nms", "torchvision.roi_align", "torchvision.roi_pool")
+_FOREIGN_WITHOUT_PRODUCTS = (
+    "torchvision.nms", "torchvision.roi_align", "torchvision.roi_pool",
+    "quantized.add", "quantized.add_relu", "quantized.cat", "quantized.mul",
+)  # fmt: skip
 
 
 def _mv(matrix: Tensor, vector: Tensor, *_: Any, **__: Any) -> int:
@@ -96,6 +104,15 @@ def _deform_conv2d(x: Tensor, weight: Tensor, *_: Any, out_val: Tensor, **__: An
     return 2 * out_val.numel() * prod(weight.shape[1:])
 
 
+def _quantized_linear(x: Tensor, *_: Any, out_val: Tensor, **__: Any) -> int:
+    return 2 * x.numel() * out_val.shape[-1]
+
+
+def _quantized_conv(x: Tensor, packed: Any, *_: Any, out_val: Tensor, **__: Any) -> int:
+    weight: Tensor = packed.unpack()[0]
+    return 2 * out_val.numel() * prod(weight.shape[1:])
+
+
 _LEFT_OUT_BY_TORCH: dict[Any, Formula] = {
     aten.mv: _mv,
     aten.addmv: _addmv,
@@ -111,6 +128,19 @@ _LEFT_OUT_BY_TORCH: dict[Any, Formula] = {
     aten.mkldnn_rnn_layer: _rnn_layer,
     aten._cudnn_rnn: _cudnn_rnn,
 }
+
+
+def _quantized_formulas() -> dict[Any, Formula]:
+    """Those that this build of torch has."""
+    formulas: dict[str, Formula] = {
+        "linear": _quantized_linear, "linear_relu": _quantized_linear,
+        "linear_dynamic": _quantized_linear, "linear_relu_dynamic": _quantized_linear,
+        "conv1d": _quantized_conv, "conv2d": _quantized_conv, "conv3d": _quantized_conv,
+        "conv1d_relu": _quantized_conv, "conv2d_relu": _quantized_conv,
+        "conv3d_relu": _quantized_conv,
+    }  # fmt: skip
+    operators = torch.ops.quantized
+    return {getattr(operators, n): f for n, f in formulas.items() if hasattr(operators, n)}
 
 
 def _torchvision_formulas() -> dict[Any, Formula]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
 
@@ -30,12 +31,29 @@ class Names:
 
 
 def parameters_by_name(model: nn.Module) -> list[NamedTensor]:
-    """Return the parameters, each tensor once and in order of registration."""
+    """Return the parameters, each tensor once and in order of registration.
+
+    The packed weights of quantized layers, which torch doesn't list, are among them.
+    """
     return _once(
         (_joined(prefix, name), parameter)
         for prefix, module in _walk(model)
-        for name, parameter in module._parameters.items()
+        for name, parameter in own_parameters(module)
     )
+
+
+def own_parameters(module: nn.Module) -> list[tuple[str, Tensor | None]]:
+    """Return what a module itself holds; of a quantized one the packed weight and bias."""
+    if not type(module).__module__.startswith("torch.ao.nn.quantized"):
+        return list(module._parameters.items())
+    if module not in _unpacked:
+        methods = ((name, getattr(module, name, None)) for name in ("weight", "bias"))
+        _unpacked[module] = [(name, method()) for name, method in methods if callable(method)]
+    return _unpacked[module]
+
+
+# A quantized layer unpacks a new tensor each time, but a tensor is known by its identity.
+_unpacked: WeakKeyDictionary[nn.Module, list[tuple[str, Tensor | None]]] = WeakKeyDictionary()
 
 
 def buffers_by_name(model: nn.Module) -> list[NamedTensor]:

@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import isclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
 from pttool.core.foreign import foreign_code, load_from_file, load_from_module
-from pttool.core.model import published
+from pttool.core.model import published, saved, timm_models
 from pttool.core.model.build import build
 from pttool.core.model.spec import (
     FileModel,
@@ -18,6 +19,8 @@ from pttool.core.model.spec import (
     InputSpec,
     ModelSpec,
     PublishedModel,
+    SavedModel,
+    TimmModel,
 )
 from pttool.errors import InputError, UnavailableError, UsageError
 
@@ -46,6 +49,7 @@ class Resolved:
     weights: str | None = None
     default_inputs: tuple[InputSpec, ...] = ()
     construction: Construction | None = None
+    is_state_dict: bool = False
 
     def on(self, device: str) -> "Resolved":
         """Return it on another device, made anew where that is possible."""
@@ -62,11 +66,13 @@ def resolve(
     weights: str | None = None,
     device: str = "meta",
     dtype: str | None = None,
+    trust_pickle: bool = False,
 ) -> Resolved:
     """Return the module that `spec` names, made on `device` with `keywords`.
 
     `name` is what the user typed for it (`spec.parse_model` reads it), used in messages and totals.
-    `weights` names an entry that torchvision publishes, whose structure the module then has.
+    `weights` names an entry that torchvision publishes, whose structure the module then has;
+    `trust_pickle` lets a file's whole pickled module be loaded, which runs its code.
 
     Nothing is downloaded. With "meta" no memory is taken for weights, except where a constructor
     computes with values (see `build`).
@@ -83,6 +89,13 @@ def resolve(
             "weight entries are torchvision's; give other arguments with --kw",
         )
     match spec:
+        case TimmModel(timm_name):
+            return _of_timm(
+                name, timm_name, Construction(timm_models.construct, keywords, dtype), device
+            )
+        case SavedModel(path):
+            _check_no_keywords(name, keywords)
+            return _of_file(name, path, trust_pickle, device, dtype)
         case FileModel(path, attribute):
             source, target = str(path), load_from_file(path, attribute)
         case ImportedModel(module_name, attribute):
@@ -127,6 +140,29 @@ def _published(
         None if entry is None else entry.name,
         published.default_inputs(name, module, entry),
         construction,
+    )
+
+
+def _of_timm(name: str, timm_name: str, construction: Construction, device: str) -> Resolved:
+    timm_models.check_name(timm_name)
+    factory = partial(construction.factory, timm_name)
+    construction = replace(construction, factory=factory)
+    module = _made(name, construction, device)
+    inputs = timm_models.default_inputs(module)
+    return Resolved(name, "timm", module, device, None, inputs, construction)
+
+
+def _of_file(name: str, path: Path, trust_pickle: bool, device: str, dtype: str | None) -> Resolved:
+    found = saved.load(path, trust_pickle=trust_pickle)
+    with foreign_code(name):
+        module = found.module if dtype is None else found.module.to(_dtype(dtype))
+    return Resolved(
+        name,
+        found.source,
+        module,
+        found.device if device == "meta" else device,
+        default_inputs=found.default_inputs,
+        is_state_dict=found.is_state_dict,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from pttool.core.model.names import own_parameters
 from pttool.core.model.trace import Call
 
 
@@ -119,7 +120,7 @@ def _claim_called(top: Row, seen: set[int]) -> None:
 
 def _claim(row: Row, seen: set[int]) -> None:
     """Count the tensors that a row's module holds itself and no earlier row has counted."""
-    for parameter in row.module._parameters.values():
+    for _, parameter in own_parameters(row.module):
         if parameter is None or id(parameter) in seen or is_lazy(parameter):
             continue
         seen.add(id(parameter))

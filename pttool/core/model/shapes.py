@@ -32,7 +32,12 @@ def describe(value: Any, depth: int = 0) -> Any:
 def _size(size: Any) -> int | None:
     try:
         return int(size)
-    except (RuntimeError, TypeError, ValueError):  # a nested tensor's ragged dimension has none
+    except (
+        AttributeError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ):  # a nested tensor's ragged dimension has none
         return None
 
 

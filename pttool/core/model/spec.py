@@ -25,6 +25,7 @@ DTYPES = {
     "complex64": "complex64", "complex128": "complex128",
 }  # fmt: skip
 LARGEST_NUMEL = 2**62
+SAVED_SUFFIXES = (".pt", ".pth", ".pt2", ".ckpt", ".bin", ".tar")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,21 @@ class ImportedModel:
     attribute: str
 
 
-ModelSpec = PublishedModel | FileModel | ImportedModel
+@dataclass(frozen=True, slots=True)
+class TimmModel:
+    """A model of timm, by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SavedModel:
+    """A file that torch saved."""
+
+    path: Path
+
+
+ModelSpec = PublishedModel | FileModel | ImportedModel | TimmModel | SavedModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +82,8 @@ def parse_model(text: str) -> ModelSpec:
 
     Raises UsageError for a word that can't name a model, InputError for a folder.
     """
+    if text.startswith("timm:"):
+        return TimmModel(text.removeprefix("timm:"))
     source, colon, attribute = text.rpartition(":")
     if colon:
         return _parse_attribute(text, source, attribute)
@@ -77,9 +94,11 @@ def parse_model(text: str) -> ModelSpec:
         raise InputError(f"{text}: is a folder", "name a class or function in it: FILE.py:ATTR")
     if path.suffix == ".py":
         raise UsageError(f"{text}: which class or function?", f"{text}:{_first_name(path)}")
+    if path.exists() or path.suffix.lower() in SAVED_SUFFIXES:
+        return SavedModel(path)
     raise UsageError(
         f"{text!r} names no model",
-        "give a torchvision name, FILE.py:ATTR or package.module:ATTR",
+        "give a torchvision name, timm:NAME, FILE.py:ATTR, package.module:ATTR or FILE.pt",
     )
 
 
@@ -95,6 +114,17 @@ def parse_input(text: str) -> InputSpec:
     if prod(shape) > LARGEST_NUMEL:
         raise UsageError(f"input {text!r}: too many elements", "give smaller dimensions")
     return InputSpec(shape, dtype, name)
+
+
+def parse_space(text: str) -> Shape:
+    """Return the size in space that `H`, `H,W`, `C,H,W` or `C,D,H,W` gives.
+
+    Raises UsageError as parse_input does.
+    """
+    shape = tuple(_parse_dimension(text, part) for part in text.split(","))
+    if len(shape) > 4:
+        raise UsageError(f"input {text!r}: has too many dimensions", "H,W or C,H,W or C,D,H,W")
+    return shape[1:] if len(shape) > 2 else shape
 
 
 def parse_keywords(texts: Sequence[str]) -> dict[str, Any]:

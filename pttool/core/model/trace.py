@@ -207,7 +207,7 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
         is_higher_order = isinstance(func, HigherOrderOperator)
         packet = func if is_higher_order else func._overloadpacket
         formula = self._formulas.get(packet)
-        if formula is None and not is_higher_order:
+        if formula is None and not is_higher_order and func.namespace != "prim":
             with self:
                 output = func.decompose(*args, **kwargs)
             if output is not NotImplemented:

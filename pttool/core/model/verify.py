@@ -11,7 +11,7 @@ from pttool.core.model.forward import inputs_for, on_loan
 from pttool.core.model.resolve import Resolved
 from pttool.core.model.spec import InputSpec
 from pttool.core.report import Report
-from pttool.errors import UnavailableError
+from pttool.errors import InputError, UnavailableError
 
 
 def with_second_opinion(
@@ -22,9 +22,13 @@ def with_second_opinion(
     With inputs its MACs are compared too; they leave attention out and count a linear layer once
     for each row of the batch only, so a difference there is no surprise.
 
-    Raises UnavailableError where torchinfo is missing, InputError where it can't cope.
+    Where torchinfo can't cope, its error is the report's failure. Raises UnavailableError where it
+    is missing.
     """
-    second = _by_torchinfo(resolved, specs or resolved.default_inputs, batch)
+    try:
+        second = _by_torchinfo(resolved, specs, batch)
+    except InputError as error:
+        return replace(report, failure=report.failure or error)
     ours = {key: report.summary[key] for key in second if key in report.summary}
     notes = tuple(
         f"{key}: {value:,} here, {second[key]:,} by torchinfo, difference {value - second[key]:+,}"
@@ -56,7 +60,7 @@ def _by_torchinfo(
         data = None if inputs is None else list(inputs.positional)
         named: dict[str, Any] = {} if inputs is None else dict(inputs.named)
         statistics = torchinfo.summary(
-            model, input_data=data, verbose=0, device=device, mode="same", **named
+            model, input_data=data, verbose=0, device=device, mode="eval", **named
         )
     figures = {"params": int(statistics.total_params)}
     if specs:
