@@ -7,6 +7,7 @@ import os
 import sys
 import sysconfig
 import traceback
+import warnings
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -22,9 +23,12 @@ LONGEST_MESSAGE = 400
 def foreign_code(what: str) -> Iterator[None]:
     """Point file descriptor 1 at stderr, and turn what the code raises into an InputError.
 
-    SystemExit counts as a failure: foreign code does not decide when pttool ends.
+    SystemExit counts as a failure: foreign code does not decide when pttool ends. Its warnings are
+    kept back, unless PTTOOL_DEBUG=1 asks for them.
     """
-    with stdout_to_stderr():
+    with stdout_to_stderr(), warnings.catch_warnings():
+        if os.environ.get("PTTOOL_DEBUG") != "1":
+            warnings.simplefilter("ignore")
         try:
             yield
         except PttoolError:

@@ -15,7 +15,7 @@ from pttool.core.model.detection import is_detector
 from pttool.core.model.inputs import Inputs, check_call, make_inputs
 from pttool.core.model.isolation import borrowed
 from pttool.core.model.names import buffers_by_name, parameters_by_name
-from pttool.core.model.parameters import totals
+from pttool.core.model.parameters import lazy_note, totals
 from pttool.core.model.resolve import Resolved
 from pttool.core.model.rows import Row, tree
 from pttool.core.model.spec import InputSpec
@@ -106,11 +106,13 @@ def _run(
     with without_dynamo(), foreign_code(resolved.name), on_loan(resolved, training=training):
         found = trace(model, inputs, device=device, grad=training)
         rows = list(tree(model, found.root).in_order())
-        counted = totals(parameters_by_name(model), buffers_by_name(model))
+        parameters = parameters_by_name(model)
+        counted = totals(parameters, buffers_by_name(model))
+        notes += _notes(found) + lazy_note(parameters)
         layer = _layer(found.failing)
     if found.error is not None:
         rows = [(depth, row) for depth, row in rows if row.calls]
-    return Forward(resolved, found, rows, counted, layer, notes + _notes(found))
+    return Forward(resolved, found, rows, counted, layer, notes)
 
 
 def on_loan(resolved: Resolved, *, training: bool) -> AbstractContextManager[None]:

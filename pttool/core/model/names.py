@@ -1,10 +1,14 @@
 """The names of modules and tensors, also of those that are held in several places."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
+
+
+MOST_NAMES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +70,23 @@ def buffers_by_name(model: nn.Module) -> list[NamedTensor]:
 
 
 def _walk(
-    module: nn.Module, prefix: str = "", holders: tuple[int, ...] = ()
+    module: nn.Module,
+    prefix: str = "",
+    holders: tuple[int, ...] = (),
+    steps: Counter[int] | None = None,
 ) -> Iterator[tuple[str, nn.Module]]:
-    """Yield every name of every submodule; a module that holds itself is entered once a path."""
+    """Yield every name of every submodule; a module that holds itself is entered once a path.
+
+    Modules that share modules that share modules have exponentially many names: a module of which
+    MOST_NAMES are known is not entered again.
+    """
+    steps = Counter() if steps is None else steps
+    steps[id(module)] += 1
     yield prefix, module
+    inside = (*holders, id(module))
     for name, child in module._modules.items():
-        if child is not None and child is not module and id(child) not in holders:
-            yield from _walk(child, _joined(prefix, name), (*holders, id(module)))
+        if child is not None and id(child) not in inside and steps[id(child)] < MOST_NAMES:
+            yield from _walk(child, _joined(prefix, name), inside, steps)
 
 
 def _once(named: Iterator[tuple[str, Tensor | None]]) -> list[NamedTensor]:

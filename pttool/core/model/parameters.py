@@ -58,7 +58,7 @@ def params(
         **totals(listed, buffers_by_name(resolved.module)),
     }
     return Report(
-        tuple(column.key for column in columns), columns, items, summary, FOOTER, _notes(listed)
+        tuple(column.key for column in columns), columns, items, summary, FOOTER, lazy_note(listed)
     )
 
 
@@ -133,13 +133,14 @@ def _sort_key(sort: Sort) -> Callable[[dict[str, Any]], Any]:
     return lambda item: -(item[sort] or 0)
 
 
-def _notes(listed: Sequence[NamedTensor]) -> tuple[str, ...]:
-    lazy = sum(is_lazy(named.tensor) for named in listed)
+def lazy_note(parameters: Sequence[NamedTensor]) -> tuple[str, ...]:
+    """Return a note on the lazy parameters that no forward has given a shape yet, if any."""
+    lazy = sum(is_lazy(named.tensor) for named in parameters)
     if not lazy:
         return ()
     return (
-        f"{lazy} lazy parameters have no shape before a forward and are not counted: "
-        "`pttool model summary` with -i counts them",
+        f"{lazy} lazy parameters are not counted: they have no shape before a forward through "
+        "their modules, as `model summary` runs one",
     )
 
 

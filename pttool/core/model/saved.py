@@ -1,10 +1,8 @@
 """Models and weights in files: told apart by their bytes before anything is loaded."""
 
-import contextlib
 import pickle
-import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -50,7 +48,7 @@ def load(path: Path, *, trust_pickle: bool) -> Saved:
     """
     match _sniff(path):
         case Kind.TORCHSCRIPT:
-            with foreign_code(str(path)), _unwarned():
+            with foreign_code(str(path)):
                 module = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
             return Saved(module, "TorchScript", "cpu")
         case Kind.EXPORTED:
@@ -118,7 +116,7 @@ def _sniff_zip(path: Path) -> Kind:
 
 
 def _exported(path: Path) -> Saved:
-    with foreign_code(str(path)), _unwarned():
+    with foreign_code(str(path)):
         program = torch.export.load(path)
         positional, named = program.example_inputs or ((), {})
         module = program.module()
@@ -135,7 +133,7 @@ def _spec(tensor: Tensor, name: str | None = None) -> InputSpec:
 
 def _unpickled(path: Path, trust_pickle: bool) -> Any:
     try:
-        with foreign_code(str(path)), _unwarned():
+        with foreign_code(str(path)):
             return torch.load(path, map_location="meta", weights_only=not trust_pickle)
     except InputError as error:
         if isinstance(error.__cause__, pickle.UnpicklingError) and not trust_pickle:
@@ -144,14 +142,6 @@ def _unpickled(path: Path, trust_pickle: bool) -> Any:
                 "if you trust where it comes from: --trust-pickle",
             ) from error
         raise
-
-
-@contextlib.contextmanager
-def _unwarned() -> Iterator[None]:
-    """Keep torch from telling whoever reads a file that its format is old."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def _state_dict(loaded: Any) -> dict[str, Tensor]:
