@@ -7,7 +7,6 @@ from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
 
-
 MOST_NAMES = 256
 
 
