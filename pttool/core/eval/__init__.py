@@ -1,0 +1,1 @@
+"""From saved predictions to the numbers: read a stream, count once, compute from the counts."""
