@@ -12,6 +12,7 @@ WANTED = (
     "pttool/py.typed",
     "pttool/commands/model.py",
     "pttool/data/model_names.txt",
+    "pttool/data/timm_names.txt",
     "share/bash-completion/completions/pttool",
     "share/zsh/site-functions/_pttool",
     "share/fish/vendor_completions.d/pttool.fish",

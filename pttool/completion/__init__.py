@@ -13,6 +13,6 @@ SHELLS = {
 }
 
 
-def scripts(root: Command, models: Sequence[str]) -> dict[str, str]:
-    """Return the text of every file of completions/ by its name."""
-    return {name: script(root, models) for name, script in SHELLS.items()}
+def scripts(root: Command, models: Sequence[str], timm: Sequence[str]) -> dict[str, str]:
+    """Return the text of every file of completions/ by its name; timm's names are without timm:."""
+    return {name: script(root, models, timm) for name, script in SHELLS.items()}

@@ -7,12 +7,13 @@ from pttool.completion.layout import fill
 from pttool.completion.tree import Command
 
 
-def script(root: Command, models: Sequence[str]) -> str:
+def script(root: Command, models: Sequence[str], timm: Sequence[str]) -> str:
     """Return the text of pttool.bash."""
     commands = "".join(_describe(command) for command in root.walk())
     return (
         f"{_HEAD}\n"
         f"_pttool_models='\n{fill(models, 4)}\n'\n\n"
+        f"# What can follow timm:\n_pttool_timm='\n{fill(timm, 4)}\n'\n\n"
         f"{_DESCRIBE}{commands}    esac\n}}\n\n"
         f"{_ENGINE}"
     )
@@ -80,6 +81,10 @@ _ENGINE = r"""_pttool() {
     else
         _pttool_offer "${options[*]%%=*}"
     fi
+
+    # Of the word at the cursor, readline replaces only what follows the last of COMP_WORDBREAKS,
+    # which it gives as $2.
+    COMPREPLY=("${COMPREPLY[@]#"$kept"}")
 }
 
 # Set $words to the words up to the cursor. COMP_WORDS is also split at = and :, as COMP_WORDBREAKS
@@ -140,7 +145,7 @@ _pttool_lead() {
     word=${word#"$lead"}
 }
 
-# Set COMPREPLY to what of the kind in $1 begins with $word; a kind is @file, @folder, @model,
+# Add to COMPREPLY what of the kind in $1 begins with $word; a kind is @file, @folder, @model,
 # @nothing, or the words themselves.
 _pttool_offer() {
     local plain=${word//[\"\'\\]/} candidate
@@ -149,33 +154,33 @@ _pttool_offer() {
     @file) _pttool_paths < <(compgen -f -- "$word") ;;
     @folder) _pttool_paths < <(compgen -d -- "$word") ;;
     @model)
-        _pttool_offer "$_pttool_models"
+        if [[ $plain == timm:* ]]; then
+            lead+=timm:
+            word=${plain#timm:}
+            _pttool_offer "$_pttool_timm"
+            return
+        fi
+        _pttool_offer "$_pttool_models timm:"
         _pttool_paths < <(compgen -f -X '!*.py' -- "$word"; compgen -d -- "$word")
-        # FILE.py goes on with :ATTR.
-        [[ ${COMPREPLY[*]} != *.py ]] || compopt -o nospace 2> /dev/null || true
+        # FILE.py goes on with :ATTR, and timm: with a name.
+        [[ ${COMPREPLY[*]} != *@(.py|timm:) ]] || compopt -o nospace 2> /dev/null || true
         ;;
     *)
         for candidate in ${1//,/ }; do
-            [[ $candidate != "$plain"* ]] || _pttool_reply "$candidate"
+            [[ $candidate != "$plain"* ]] || COMPREPLY+=("$lead$candidate")
         done
         ;;
     esac
 }
 
-# Reply with the paths on standard input; readline quotes them and marks folders.
+# Add the paths on standard input. Readline quotes them and marks folders; without a path it is not
+# told to, since it would quote the colon of timm: too.
 _pttool_paths() {
     local path
-    compopt -o filenames 2> /dev/null || true
     while IFS= read -r path; do
-        _pttool_reply "$path"
+        compopt -o filenames 2> /dev/null || true
+        COMPREPLY+=("$lead$path")
     done
-}
-
-# Reply with $1, less $kept: of the word at the cursor, readline replaces only what follows the last
-# of COMP_WORDBREAKS, which it gives to _pttool as $2.
-_pttool_reply() {
-    local candidate=$lead$1
-    COMPREPLY+=("${candidate#"$kept"}")
 }
 
 complete -F _pttool pttool

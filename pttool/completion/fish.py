@@ -6,12 +6,13 @@ from pttool.completion.layout import fill
 from pttool.completion.tree import Command
 
 
-def script(root: Command, models: Sequence[str]) -> str:
+def script(root: Command, models: Sequence[str], timm: Sequence[str]) -> str:
     """Return the text of pttool.fish."""
     commands = "".join(line for command in root.walk() for line in _describe(command))
     return (
         f"{_HEAD}\n"
         f"set -g __pttool_models{_continued(fill(models, 4).splitlines())}\n\n"
+        f"# What can follow timm:\nset -g __pttool_timm '\n{fill(timm, 4)}\n'\n\n"
         f"{_DESCRIBE}{commands}    end\nend\n\n"
         f"{_ENGINE}"
     )
@@ -131,7 +132,14 @@ function __pttool_offer --argument-names kind lead value
         case @folder
             __pttool_print "$lead" (string match -- '*/' (__pttool_paths $value))
         case @model
-            __pttool_print "$lead" $__pttool_models
+            set -l plain (string replace -ar -- '["\'\\\\]' '' "$value")
+            if string match -q -- 'timm:*' $plain
+                set -l begun (string escape --style=regex -- (string sub -s 6 -- $plain))
+                set -l names (string match -air -- "(?<=\s)(?=$begun)\S+" $__pttool_timm)
+                __pttool_print "$lead" timm:$names
+                return
+            end
+            __pttool_print "$lead" $__pttool_models timm:
             # FILE.py goes on with :ATTR, which is no path though fish looks for one behind a colon.
             if not string match -q -- '*.py:*' "$value"
                 set -l paths (__pttool_paths $value)
@@ -148,9 +156,7 @@ function __pttool_paths --argument-names value
 end
 
 function __pttool_print --argument-names lead
-    for word in $argv[2..-1]
-        printf '%s%s\n' "$lead" $word
-    end
+    set -q argv[2]; and printf '%s\n' "$lead"$argv[2..-1]
 end
 
 complete -c pttool -e

@@ -6,10 +6,14 @@ from pttool.completion.layout import fill
 from pttool.completion.tree import Command
 
 
-def script(root: Command, models: Sequence[str]) -> str:
+def script(root: Command, models: Sequence[str], timm: Sequence[str]) -> str:
     """Return the text of pttool.ps1."""
     commands = "".join(line for command in root.walk() for line in _describe(command))
-    return f"{_HEAD}{fill(models, 8)}\n'@\n\n{_DESCRIBE}{commands}        }}\n    }}\n\n{_ENGINE}"
+    return (
+        f"{_HEAD}{fill(models, 8)}\n'@\n\n"
+        f"    # What can follow timm:\n    $timm = @'\n{fill(timm, 8)}\n'@\n\n"
+        f"{_DESCRIBE}{commands}        }}\n    }}\n\n{_ENGINE}"
+    )
 
 
 def _describe(command: Command) -> Iterator[str]:
@@ -109,7 +113,17 @@ _ENGINE = """\
             '@nothing' { }
             '@file' { & $offerPaths $kind }
             '@folder' { & $offerPaths $kind }
-            '@model' { & $offerWords $models; & $offerPaths $kind }
+            '@model' {
+                $plain = $word -replace '^[''"]'
+                if ($plain -clike 'timm:*') {
+                    $lead += 'timm:'
+                    $word = $plain -creplace '^timm:'
+                    & $offerWords (-split $timm)
+                } else {
+                    & $offerWords ($models + 'timm:')
+                    & $offerPaths $kind
+                }
+            }
             default { & $offerWords ($kind -split ',') }
         }
     }

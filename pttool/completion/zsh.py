@@ -7,10 +7,14 @@ from pttool.completion.layout import fill
 from pttool.completion.tree import Argument, Command, Kind, Option, Value
 
 
-def script(root: Command, models: Sequence[str]) -> str:
+def script(root: Command, models: Sequence[str], timm: Sequence[str]) -> str:
     """Return the text of _pttool."""
     functions = "\n".join(_function(command) for command in root.walk())
-    return f"{_HEAD}\n{functions}\n{_MODEL_OPEN}{fill(models, 8)}\n{_MODEL_CLOSE}\n{_TAIL}"
+    return (
+        f"{_HEAD}\n{functions}\n"
+        f"{_MODEL_OPEN}{fill(models, 8)}\n{_MODEL_CLOSE}\n"
+        f"{_TIMM_OPEN}{fill(timm, 8)}\n{_TIMM_CLOSE}\n{_TAIL}"
+    )
 
 
 def _function(command: Command) -> str:
@@ -105,8 +109,13 @@ _HEAD = """\
 """
 
 _MODEL_OPEN = """\
-# Names of models, Python files ready for :ATTR, and folders on the way to them.
+# Names of models, Python files ready for :ATTR, and folders on the way to them; after timm: only
+# its names.
 __pttool_models() {
+    if [[ ${(Q)PREFIX} == timm:* ]]; then
+        __pttool_timm
+        return
+    fi
     local expl ret=1
     local -a models=(
 """
@@ -114,9 +123,21 @@ __pttool_models() {
 _MODEL_CLOSE = """\
     )
     _wanted models expl 'torchvision model' compadd -a models && ret=0
+    _wanted prefixes expl 'timm model' compadd -S '' timm: && ret=0
     _wanted files expl 'Python file' _path_files -g '*.py(-.)' -S : && ret=0
     _wanted directories expl folder _path_files -/ && ret=0
     return ret
+}
+"""
+
+_TIMM_OPEN = """\
+__pttool_timm() {
+    local expl names='
+"""
+
+_TIMM_CLOSE = """\
+    '
+    _wanted models expl 'timm model' compadd timm:${^${=names}}
 }
 """
 

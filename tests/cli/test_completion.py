@@ -18,7 +18,7 @@ from typer import Argument, Option
 from pttool.app import noun, verb
 from pttool.cli import COMMANDS
 from pttool.completion import scripts
-from pttool.completion.__main__ import MODEL_NAMES, generated
+from pttool.completion.__main__ import MODEL_NAMES, TIMM_NAMES, generated, write_names
 from pttool.completion.tree import command_tree
 from pttool.options import Mode, Model
 
@@ -30,6 +30,8 @@ FILES = ["my file.pt", "my:colon.pt", "net.py", "weights.pt", "nets/deep net.py"
 SETUPS = {
     "bash": "source {share}/bash-completion/completions/pttool",
     "bash with bash-completion": f"source {BASH_COMPLETION}",
+    "bash without words split at colons": "source {share}/bash-completion/completions/pttool; "
+    "COMP_WORDBREAKS=${{COMP_WORDBREAKS//:}}",
     "zsh with fpath": "fpath=({share}/zsh/site-functions $fpath); compinit -u -D",
     "zsh with source": "compinit -u -D; source {share}/zsh/site-functions/_pttool",
     "fish": "true",
@@ -178,7 +180,7 @@ def other_scripts() -> dict[str, str]:
     def report(model: Model, folder: Annotated[Path, Argument(file_okay=False)]) -> None:
         """Report."""
 
-    return scripts(command_tree(root), ["resnet18"])
+    return scripts(command_tree(root), ["resnet18"], ["resnet18", "vit_tiny"])
 
 
 def test_scripts_in_the_repository_are_as_generated() -> None:
@@ -189,6 +191,20 @@ def test_scripts_in_the_repository_are_as_generated() -> None:
 def test_model_names_are_those_of_torchvision() -> None:
     torchvision = pytest.importorskip("torchvision", minversion="0.29")
     assert MODEL_NAMES.read_text().split() == sorted(torchvision.models.list_models())
+
+
+def test_timm_names_are_those_of_timm() -> None:
+    """Of the release that the list was made with: each release has new names."""
+    timm = pytest.importorskip("timm")
+    if timm.__version__ != "1.0.31":
+        pytest.skip(f"the list is that of timm 1.0.31, installed is {timm.__version__}")
+    assert TIMM_NAMES.read_text().split() == sorted(timm.list_models())
+
+
+def test_a_list_stays_where_its_library_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_text("vit_tiny\n")
+    write_names(tmp_path / "names.txt", "no_such_library")
+    assert (tmp_path / "names.txt").read_text() == "vit_tiny\n"
 
 
 CHECKS = {"pttool.bash": "bash -n", "_pttool": "zsh -n", "pttool.fish": "fish --no-execute"}
@@ -229,6 +245,38 @@ def test_models_are_offered_where_one_is_expected(terminal: Terminal) -> None:
     assert terminal.offered("pttool model summary resnet18", "resnet1") == set()
     assert terminal.offered("pttool model summary --device", "resnet1") == set()
     assert terminal.offered("pttool model", "resnet1") == set()
+    offered = {name.rstrip(":") for name in terminal.offered("pttool model summary", "")}
+    assert offered == {*MODEL_NAMES.read_text().split(), "timm", "net.py", "nets"}
+
+
+def test_models_of_timm_are_offered_after_its_prefix_alone(terminal: Terminal) -> None:
+    names = TIMM_NAMES.read_text().split()
+    for command in ("pttool model summary", "pttool model freeze"):
+        # Where words are split at colons, bash puts the prefix before the first alone.
+        offered = terminal.offered(command, "timm:resnet1")
+        assert {name.removeprefix("timm:") for name in offered} == {
+            name for name in names if name.startswith("resnet1")
+        }
+    assert len(terminal.offered("pttool model summary", "timm:")) == len(names)
+    assert terminal.offered("pttool model summary", "t") == {"timm:"}
+    assert terminal.offered("pttool model summary", "xcit_") == set()
+    assert terminal.offered("pttool model summary", "timm:no_such") == set()
+    assert terminal.offered("pttool model summary resnet18", "timm:resnet1") == set()
+    assert terminal.offered("pttool model summary --weights", "timm:resnet1") == set()
+
+
+@pytest.mark.parametrize("typed", ["timm:", '"timm:', "'timm:", "timm\\:", '"timm:"', "tim\t"])
+def test_prefix_of_timm_however_it_is_typed(terminal: Terminal, typed: str) -> None:
+    line = f"pttool model summary {typed}resnet101_clip_"
+    assert terminal.words(f"{line}\t--json")[2:] == ["timm:resnet101_clip_gap", "--json"]
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["freeze resnet18", "freeze resnet18 conv1", "conv-size", "conv-size conv:k3", "conv-size -i"],
+)
+def test_nothing_is_offered_for_what_only_the_user_knows(terminal: Terminal, before: str) -> None:
+    assert terminal.offered(f"pttool model {before}", "") == set()
 
 
 def test_model_can_be_a_python_file(terminal: Terminal) -> None:
@@ -287,7 +335,9 @@ def test_the_rest_of_the_line_stays(terminal: Terminal) -> None:
         ("pttool ckpt diff -t", "", "nets"),
         ("pttool ckpt diff", "--into=", "nets"),
         ("pttool ckpt diff --like", "re", "resnet18"),
-        ("pttool ckpt diff", "--like=", "resnet18 net.py nets"),
+        ("pttool ckpt diff", "--like=", "resnet18 timm net.py nets"),
+        ("pttool ckpt diff --like", "timm:v", "timm:vit_tiny"),
+        ("pttool ckpt diff", "--like=timm:v", "timm:vit_tiny"),
         ("pttool ckpt diff --", "--", ""),
         ("pttool ckpt diff -- eval", "w", "weights.pt"),
         ("pttool ckpt convert-cpu", "w", "weights.pt"),
