@@ -13,6 +13,7 @@ from pttool.errors import UsageError
 # noun: (module that holds its `app`, one line for the help)
 COMMANDS = {
     "model": ("pttool.commands.model", "layers, parameters and MACs of a model, without weights"),
+    "eval": ("pttool.commands.eval", "precision, recall, F1 from saved predictions"),
 }
 
 HELP = """\

@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -18,13 +18,16 @@ BLOCK_CHARACTERS = 1 << 16
 
 
 class Format(StrEnum):
-    """How a report is written."""
+    """How a report is written. The last three are documents, which only some commands have."""
 
     TABLE = "table"
     JSON = "json"
     NDJSON = "ndjson"
     CSV = "csv"
     TSV = "tsv"
+    MD = "md"
+    LATEX = "latex"
+    HTML = "html"
 
 
 SUFFIXES = {
@@ -34,6 +37,14 @@ SUFFIXES = {
     ".csv": Format.CSV,
     ".tsv": Format.TSV,
     ".txt": Format.TABLE,
+}
+
+
+DOCUMENT_SUFFIXES = {
+    ".md": Format.MD,
+    ".tex": Format.LATEX,
+    ".html": Format.HTML,
+    ".htm": Format.HTML,
 }
 
 
@@ -47,7 +58,12 @@ class Output:
 
 
 def choose_output(
-    formats: Sequence[Format], *, header: bool, path: Path | None, force: bool
+    formats: Sequence[Format],
+    *,
+    header: bool,
+    path: Path | None,
+    force: bool,
+    suffixes: Mapping[str, Format] = SUFFIXES,
 ) -> Output:
     """Return the one output asked for, before any work is done.
 
@@ -56,13 +72,13 @@ def choose_output(
     """
     asked = dict.fromkeys(formats)
     if path is not None:
-        by_suffix = SUFFIXES.get(path.suffix.lower())
+        by_suffix = suffixes.get(path.suffix.lower())
         if by_suffix is not None:
             asked[by_suffix] = None
         elif not asked:
             raise UsageError(
                 f"{path}: the suffix names no format",
-                f"end it in {' '.join(SUFFIXES)}, or give --json, --ndjson, --csv or --tsv",
+                f"end it in {' '.join(suffixes)}, or give --json, --ndjson, --csv or --tsv",
             )
         check_writable(path, force=force)
     if len(asked) > 1:
@@ -83,6 +99,10 @@ def emit(command: str, report: Report, output: Output) -> None:
     except BrokenPipeError:  # the reader has enough, but a check that fails still fails
         if report.failure is None:
             raise
+    _finish(report)
+
+
+def _finish(report: Report) -> None:
     for note in report.notes:
         talk(f"pttool: note: {printable(note)}")
     if report.failure is not None:
@@ -110,6 +130,19 @@ def emit_text(text: str | bytes, path: Path | None) -> None:
         _to_stdout([payload])
     else:
         _to_file([payload], path)
+
+
+def emit_document(texts: Iterable[str], report: Report, output: Output) -> None:
+    """Write a report that a command has put into words itself; notes and failure as in `emit`."""
+    try:
+        if output.path is not None:
+            _to_file((_encoded(text, "utf-8") for text in texts), output.path)
+        else:
+            _to_stdout(_encoded(block, "utf-8") for block in _blocks(texts))
+    except BrokenPipeError:
+        if report.failure is None:
+            raise
+    _finish(report)
 
 
 def talk(line: str) -> None:
@@ -194,7 +227,7 @@ def _rendered(command: str, report: Report, output: Output, paper: Paper) -> Ite
             return (_item(report, item, paper) + "\n" for item in report.items)
         case Format.CSV:
             return _separated(report, output.header, ",")
-        case Format.TSV:
+        case _:
             return _separated(report, output.header, "\t")
 
 

@@ -59,6 +59,10 @@ def human(value: Any, column: Column) -> str:
             return _scaled(value, 1024, (" B", " KiB", " MiB", " GiB", " TiB", " PiB"))
         case "ratio":
             return f"{100 * value:.1f} %"
+        case "score":
+            return f"{value:.3f}"
+        case "tally":
+            return " ".join(f"{each['class']}:{each['count']}" for each in value)
         case "seconds":
             return f"{value:.3f} s"
         case "flag":
@@ -89,6 +93,10 @@ def _piped_cell(item: Item, column: Column, paper: Paper) -> str:
     value = item.get(column.key)
     if column.kind == "tree":
         value = value or ROOT_NAME
+    if column.kind == "score" and value is not None:
+        return f"{value:.6f}"
+    if column.kind == "tally":
+        return _shown(human(value, column), paper)
     return _shown(UNKNOWN if value == [] else raw_cell(value) or UNKNOWN, paper)
 
 
@@ -192,7 +200,7 @@ def _scaled(value: float, step: int, units: Sequence[str]) -> str:
 
 
 def _is_number(column: Column) -> bool:
-    return column.kind in ("count", "bytes", "ratio", "seconds")
+    return column.kind in ("count", "bytes", "ratio", "score", "seconds")
 
 
 def _shown(text: str, paper: Paper) -> str:

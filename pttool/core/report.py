@@ -10,8 +10,11 @@ from pttool.errors import PttoolError
 #   tree   a dotted name, drawn as a tree by the item's "depth"
 #   count  a whole number       bytes   a size in bytes
 #   ratio  a fraction of 1      seconds a duration
+#   score  a metric             tally   a list of {class, count}
 #   shape  a tensor's shape, or shapes nested in lists and dicts
-Kind = Literal["text", "tree", "count", "bytes", "ratio", "seconds", "shape", "flag"]
+Kind = Literal[
+    "text", "tree", "count", "bytes", "ratio", "score", "seconds", "shape", "flag", "tally"
+]
 
 Item = Mapping[str, Any]
 

@@ -1,0 +1,267 @@
+"""`pttool eval`: from saved predictions to the numbers."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from pttool.app import noun, verb
+from pttool.output import (
+    DOCUMENT_SUFFIXES,
+    SUFFIXES,
+    Format,
+    Output,
+    choose_output,
+    emit,
+    emit_document,
+)
+
+if TYPE_CHECKING:
+    from pttool.core.eval.types import Predictions
+
+app = noun("Precision, recall, F1 and more from saved predictions.")
+
+
+class ConfusedBy(StrEnum):
+    """Which way round confusions are told."""
+
+    ROW = "row"
+    COLUMN = "column"
+
+
+class MacroOver(StrEnum):
+    """Which classes a macro average is over."""
+
+    SEEN = "seen"
+    ALL = "all"
+
+
+class OnNaN(StrEnum):
+    """What becomes of samples with scores that are not finite."""
+
+    REFUSE = "refuse"
+    DROP = "drop"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """Where labels, predictions and scores are, and what the classes are called."""
+
+    true: Annotated[
+        str | None,
+        Option(
+            "--true",
+            metavar="KEY",
+            help="Key of the labels, or a .npy file without FILE.",
+            show_default=False,
+        ),
+    ] = None
+    pred: Annotated[
+        str | None,
+        Option(
+            "--pred",
+            metavar="KEY",
+            help="Key of the predictions, or a .npy file.",
+            show_default=False,
+        ),
+    ] = None
+    scores: Annotated[
+        str | None,
+        Option(
+            "--scores",
+            metavar="KEY",
+            help="Key of the scores (N, C), or a .npy file.",
+            show_default=False,
+        ),
+    ] = None
+    classes: Annotated[
+        Path | None,
+        Option(
+            "--classes",
+            metavar="FILE",
+            show_default=False,
+            help="Class names: a line each, JSON, YAML, or a folder of class folders.",
+        ),
+    ] = None
+    num_classes: Annotated[
+        int | None,
+        Option("--num-classes", metavar="N", min=1, help="Number of classes.", show_default=False),
+    ] = None
+    ignore_index: Annotated[
+        int | None,
+        Option(
+            "--ignore-index", metavar="N", help="Drop samples with this label.", show_default=False
+        ),
+    ] = None
+    nan: Annotated[OnNaN, Option("--nan", help="What to do about scores that are not finite.")] = (
+        OnNaN.REFUSE
+    )
+
+    def open(self, files: list[Path]) -> "Predictions":
+        """Return the predictions in the files; raises as open_predictions does."""
+        from pttool.core.eval.predictions import open_predictions
+
+        return open_predictions(
+            ["-" if str(file) == "-" else file for file in files],
+            true=self.true,
+            pred=self.pred,
+            scores=self.scores,
+            classes=self.classes,
+            num_classes=self.num_classes,
+            ignore_index=self.ignore_index,
+            drop_nan=self.nan is OnNaN.DROP,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentOptions:
+    """How the report is written, and where."""
+
+    json: Annotated[bool, Option("--json", help="Write one JSON document.")] = False
+    ndjson: Annotated[bool, Option("--ndjson", help="Write one JSON object per class.")] = False
+    csv: Annotated[bool, Option("--csv", help="Write the CSV for spreadsheets.")] = False
+    tsv: Annotated[bool, Option("--tsv", help="Write the classes as TSV, raw.")] = False
+    md: Annotated[bool, Option("--md", help="Write a Markdown table.")] = False
+    latex: Annotated[bool, Option("--latex", help="Write a LaTeX tabular (booktabs).")] = False
+    html: Annotated[bool, Option("--html", help="Write one page with a heat map.")] = False
+    excel: Annotated[
+        bool, Option("--excel", help="Make the CSV one for Excel: BOM, CRLF, no formulas.")
+    ] = False
+    digits: Annotated[
+        int, Option("--digits", metavar="N", min=0, max=17, help="Decimals in documents.")
+    ] = 3
+    no_header: Annotated[bool, Option("--no-header", help="Leave out the header.")] = False
+    output: Annotated[
+        Path | None,
+        Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            show_default=False,
+            help="Write to FILE: .json, .ndjson, .csv, .tsv, .txt, .md, .tex or .html.",
+        ),
+    ] = None
+    force: Annotated[bool, Option("--force", help="Replace FILE if it exists.")] = False
+
+    def choose(self) -> Output:
+        """Return the output asked for; raises UsageError for two formats or a hopeless FILE."""
+        asked = [format for format in Format if getattr(self, format.value, False)]
+        if self.excel and not asked:
+            asked = [Format.CSV]
+        return choose_output(
+            asked,
+            header=not self.no_header,
+            path=self.output,
+            force=self.force,
+            suffixes={**SUFFIXES, **DOCUMENT_SUFFIXES},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GateOptions:
+    """Intervals, and what makes the exit code 1."""
+
+    ci: Annotated[
+        float | None,
+        Option(
+            "--ci",
+            metavar="LEVEL",
+            min=0.5,
+            max=0.9999,
+            show_default=False,
+            help="Confidence intervals at this level, as 0.95.",
+        ),
+    ] = None
+    seed: Annotated[int, Option("--seed", metavar="N", help="Seed of the bootstrap.")] = 0
+    fail_under: Annotated[
+        list[str],
+        Option(
+            "--fail-under",
+            metavar="METRIC[:CLASS]=VALUE",
+            show_default=False,
+            help="Exit with 1 if a metric is lower; repeatable.",
+        ),
+    ] = ()  # type: ignore[assignment]
+    fail_on_ci: Annotated[
+        bool, Option("--fail-on-ci", help="Hold gates against the lower end of the interval.")
+    ] = False
+
+
+@verb(app)
+def report(
+    files: Annotated[
+        list[Path] | None,
+        Argument(metavar="FILE...", help="npz, csv, tsv, jsonl, parquet or pt; - reads stdin."),
+    ] = None,
+    *,
+    read: ReadOptions,
+    confused_by: Annotated[
+        ConfusedBy, Option("--confused-by", help="Tell what a class is taken for, or what for it.")
+    ] = ConfusedBy.ROW,
+    macro: Annotated[
+        MacroOver, Option("--macro", help="Average over classes seen, or over all.")
+    ] = MacroOver.SEEN,
+    seen_only: Annotated[bool, Option("--seen-only", help="List only classes that occur.")] = False,
+    worst: Annotated[
+        int | None,
+        Option(
+            "--worst",
+            metavar="N",
+            min=1,
+            help="List the N classes with the lowest F1.",
+            show_default=False,
+        ),
+    ] = None,
+    topk: Annotated[str, Option("--topk", metavar="K,...", help="Top-k accuracies.")] = "1,5",
+    ece_bins: Annotated[
+        int, Option("--ece-bins", metavar="N", min=1, help="Bins of the calibration error.")
+    ] = 15,
+    gates: GateOptions,
+    output: DocumentOptions,
+) -> None:
+    """Report precision, recall, F1 and confusions per class, with the totals.
+
+    Labels and predictions are found under their usual keys (label, y_true, targets ...), or named
+    with --true and --pred; scores (N, C) give the prediction and more metrics. Several files are
+    shards of one run. Nothing in a file is run.
+
+    Examples:
+        pttool eval report preds.npz --csv
+        pttool eval report preds.npz --classes names.txt --worst 10
+        pttool eval report --true y.npy --scores logits.npy --topk 1,5 --json
+        pttool eval report preds.npz --fail-under accuracy=0.9 --fail-under recall:cat=0.8
+    """
+    destination = output.choose()
+    from pttool.core.eval.report import Options, make
+
+    options = Options.parse(
+        confused_by=confused_by.value,
+        macro=macro.value,
+        seen_only=seen_only,
+        worst=worst,
+        topk=topk,
+        ece_bins=ece_bins,
+        ignored=() if read.ignore_index is None else (read.ignore_index,),
+        confidence=gates.ci,
+        seed=gates.seed,
+        gates=gates.fail_under,
+        gates_on_interval=gates.fail_on_ci,
+    )
+    made = make(read.open(files or []), options)
+    if destination.format in (Format.CSV, Format.MD, Format.LATEX, Format.HTML):
+        from pttool.core.eval.documents import document
+
+        texts = document(
+            destination.format.value,
+            made.evaluation,
+            made.rows,
+            title=", ".join(map(str, files or [])) or "Evaluation",
+            digits=output.digits,
+            header=destination.header,
+            excel=output.excel,
+        )
+        emit_document(texts, made.report, destination)
+    else:
+        emit("eval report", made.report, destination)

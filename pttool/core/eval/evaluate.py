@@ -1,0 +1,118 @@
+"""One pass over saved predictions: everything that `eval report` shows comes from here."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pttool.core.eval.counts import ConfusionCounter
+from pttool.core.eval.metrics import (
+    By,
+    Macro,
+    PerClass,
+    Totals,
+    confused,
+    most_confused,
+    per_class,
+    totals,
+)
+from pttool.core.eval.rows import ClassRow, Confused, Pair
+from pttool.core.eval.score_metrics import ScoreCounter, ScoreMetrics
+from pttool.core.eval.types import Counts, Dropped, Predictions
+from pttool.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The counts of one run of a model, and what follows from them."""
+
+    counts: Counts
+    names: dict[int, str]
+    classes: PerClass
+    totals: Totals
+    scores: ScoreMetrics | None
+    score_kind: str | None
+    dropped: Dropped
+
+    def name(self, label: int) -> str:
+        """Return the name of a class; without one, its number."""
+        return self.names.get(label, str(label))
+
+
+def evaluate(
+    predictions: Predictions,
+    *,
+    macro: Macro = "seen",
+    ignored: Collection[int] = (),
+    topk: Sequence[int] = (1, 5),
+    ece_bins: int = 15,
+) -> Evaluation:
+    """Read the predictions and return their evaluation. Raises InputError where none is left."""
+    counter = ConfusionCounter(predictions.num_classes)
+    scores: ScoreCounter | None = None
+    for block in predictions.blocks:
+        counter.add(block.label, block.prediction)
+        if block.scores is not None:
+            if scores is None:
+                width = block.scores.shape[1]
+                kind = predictions.score_kind or "logits"
+                scores = ScoreCounter(width, kind, topk=topk, ece_bins=ece_bins)
+            scores.add(block.label, block.scores)
+    counts = counter.counts()
+    if counts.n == 0:
+        raise InputError("no samples are left", "all were dropped: look at --ignore-index")
+    classes = per_class(counts)
+    return Evaluation(
+        counts,
+        predictions.names,
+        classes,
+        totals(counts, macro=macro, ignored=ignored, classes=classes),
+        None if scores is None else scores.result(),
+        predictions.score_kind,
+        predictions.dropped,
+    )
+
+
+def class_rows(
+    evaluation: Evaluation, *, by: By = "row", seen_only: bool = False, most: int = 5
+) -> Iterator[ClassRow]:
+    """Yield the rows in label order, with the `most` classes that each was confused with."""
+    counts, classes = evaluation.counts, evaluation.classes
+    others = confused(counts, by).each(most)
+    columns: list[list[Any]] = [
+        counts.support.tolist(),
+        counts.predicted.tolist(),
+        classes.precision.tolist(),
+        classes.recall.tolist(),
+        classes.f1.tolist(),
+        classes.iou.tolist(),
+    ]
+    for label, (support, predicted, precision, recall, f1, iou, pairs) in enumerate(
+        zip(*columns, others, strict=True)
+    ):
+        if seen_only and not (support or predicted):
+            continue
+        yield ClassRow(
+            evaluation.name(label), label, support, precision, recall, f1,
+            *_ranking(evaluation.scores, label), iou, tuple(classes.undefined(label)),
+            tuple(Confused(evaluation.name(other), other, count) for other, count in pairs),
+        )  # fmt: skip
+
+
+def total_row(evaluation: Evaluation) -> ClassRow:
+    """Return the row All: the sum of the support, and the micro averages."""
+    micro = evaluation.totals.micro
+    return ClassRow("All", -1, evaluation.counts.n, micro.precision, micro.recall, micro.f1)
+
+
+def pairs(evaluation: Evaluation, most: int) -> list[Pair]:
+    """Return the most confused pairs, the largest first."""
+    return [
+        Pair(evaluation.name(label), evaluation.name(predicted), label, predicted, count)
+        for label, predicted, count in most_confused(evaluation.counts, most)
+    ]
+
+
+def _ranking(scores: ScoreMetrics | None, label: int) -> tuple[float | None, float | None]:
+    if scores is None or scores.ranking is None:
+        return None, None
+    return scores.ranking.auc[label], scores.ranking.ap[label]

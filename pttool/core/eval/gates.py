@@ -1,0 +1,123 @@
+"""Gates for continuous integration: metrics that must not fall below a threshold."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from pttool.core.eval.evaluate import Evaluation
+from pttool.core.eval.intervals import Interval
+from pttool.errors import UsageError
+
+CLASS_METRICS = ("precision", "recall", "f1", "iou", "auc", "ap")
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """`metric` (of the class named `of`, if it is one of a class) is to be at least `threshold`."""
+
+    text: str
+    metric: str
+    of: str | None
+    threshold: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a gate. An undefined value is None, and fails."""
+
+    gate: str
+    value: float | None
+    threshold: float
+    passed: bool
+
+
+def parse_gate(text: str) -> Gate:
+    """Return the gate of `METRIC=VALUE` or `METRIC:CLASS=VALUE`.
+
+    Raises UsageError for anything else. Whether the metric and class exist is seen in `check`.
+    """
+    left, equals, right = text.rpartition("=")
+    metric, colon, of = left.partition(":")
+    try:
+        threshold = float(right)
+    except ValueError:
+        threshold = float("nan")
+    if not equals or not metric or threshold != threshold:
+        raise UsageError(
+            f"--fail-under {text!r}: is not METRIC=VALUE", "accuracy=0.9, recall:cat=0.8"
+        )
+    return Gate(text, metric, of if colon else None, threshold)
+
+
+def check(
+    gates: Sequence[Gate], evaluation: Evaluation, intervals: Mapping[str, Interval] | None
+) -> list[Outcome]:
+    """Return the outcomes; with `intervals` the lower end of a metric's interval must reach it.
+
+    Raises UsageError for an unknown metric or class, or a metric without an interval.
+    """
+    return [_outcome(gate, evaluation, intervals) for gate in gates]
+
+
+def _outcome(
+    gate: Gate, evaluation: Evaluation, intervals: Mapping[str, Interval] | None
+) -> Outcome:
+    value = _of_class(gate, evaluation) if gate.of is not None else _of_all(gate, evaluation)
+    if intervals is not None and value is not None:
+        if gate.of is not None or gate.metric not in intervals:
+            known = ", ".join(intervals)
+            raise UsageError(f"--fail-on-ci: {gate.text} has no interval", f"those have: {known}")
+        value = intervals[gate.metric][0]
+    return Outcome(gate.text, value, gate.threshold, value is not None and value >= gate.threshold)
+
+
+def values(evaluation: Evaluation) -> dict[str, float | None]:
+    """Return every metric of the whole by name; undefined ones are None."""
+    totals, scores = evaluation.totals, evaluation.scores
+    named: dict[str, float | None] = {
+        name: None if name in totals.undefined else getattr(totals, name)
+        for name in ("accuracy", "balanced_accuracy", "kappa", "mcc", "mean_iou")
+    }
+    for average in ("micro", "macro", "weighted"):
+        for metric in ("precision", "recall", "f1"):
+            named[f"{average}_{metric}"] = getattr(getattr(totals, average), metric)
+    if scores is not None:
+        ranking = scores.ranking
+        named["macro_auc"] = None if ranking is None else ranking.macro_auc
+        named["macro_ap"] = None if ranking is None else ranking.macro_ap
+        named |= {f"top{k}": share for k, share in scores.topk.items()}
+    return named
+
+
+def _of_all(gate: Gate, evaluation: Evaluation) -> float | None:
+    known = values(evaluation)
+    if gate.metric not in known:
+        nearest = ", ".join(get_close_matches(gate.metric, known, 3, 0.0))
+        raise UsageError(
+            f"--fail-under {gate.text}: no metric {gate.metric!r}", f"nearest: {nearest}"
+        )
+    return known[gate.metric]
+
+
+def _of_class(gate: Gate, evaluation: Evaluation) -> float | None:
+    if gate.metric not in CLASS_METRICS:
+        raise UsageError(
+            f"--fail-under {gate.text}: no metric {gate.metric!r} of a class",
+            f"one of {', '.join(CLASS_METRICS)}",
+        )
+    label = _label(gate, evaluation)
+    if gate.metric in ("auc", "ap"):
+        ranking = None if evaluation.scores is None else evaluation.scores.ranking
+        column = None if ranking is None else getattr(ranking, gate.metric)
+        return None if column is None else column[label]
+    if gate.metric in evaluation.classes.undefined(label):
+        return None
+    return float(getattr(evaluation.classes, gate.metric)[label])
+
+
+def _label(gate: Gate, evaluation: Evaluation) -> int:
+    names = {evaluation.name(label): label for label in range(evaluation.counts.num_classes)}
+    if gate.of not in names:
+        nearest = ", ".join(get_close_matches(str(gate.of), names, 3, 0.0))
+        raise UsageError(f"--fail-under {gate.text}: no class {gate.of!r}", f"nearest: {nearest}")
+    return names[gate.of]

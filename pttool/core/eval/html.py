@@ -1,0 +1,150 @@
+"""One self-contained page: totals, a table to sort, and where the confusions are."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from pttool.core.eval.rows import ClassRow, Pair
+
+STYLE = """
+:root { color-scheme: light dark; --line: #8884; --hot: 210, 60, 40; --good: 40, 130, 90; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
+dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr)); gap: .6rem; }
+dt { opacity: .7; font-size: .85rem; } dd { margin: 0; font-size: 1.2rem; }
+table { border-collapse: collapse; } .wide { overflow-x: auto; }
+th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid var(--line); }
+th:first-child, td:first-child, .text { text-align: left; }
+#classes th { cursor: pointer; position: sticky; top: 0; background: Canvas; }
+#classes th::after { content: " \\2195"; opacity: .4; }
+.heat td { min-width: 2rem; text-align: center; border: 1px solid var(--line); padding: .15rem; }
+.heat th { font-weight: normal; border: 0; font-size: .85rem; }
+.heat thead th { writing-mode: vertical-rl; transform: rotate(180deg); text-align: left; }
+"""
+SCRIPT = """
+for (const heading of document.querySelectorAll('#classes th')) {
+  heading.addEventListener('click', () => {
+    const column = heading.cellIndex, body = document.querySelector('#classes tbody');
+    const order = heading.dataset.order = heading.dataset.order === '1' ? '-1' : '1';
+    const key = row => row.cells[column].dataset.key ?? row.cells[column].textContent;
+    const number = text => text === '' ? -Infinity : Number(text);
+    const compare = heading.dataset.text
+      ? (a, b) => key(a).localeCompare(key(b))
+      : (a, b) => number(key(a)) - number(key(b));
+    body.append(...[...body.rows].sort((a, b) => order * compare(a, b)));
+  });
+}
+"""
+
+
+def page(
+    title: str,
+    totals: Mapping[str, str],
+    rows: Sequence[ClassRow],
+    pairs: Sequence[Pair],
+    grid: "Grid",
+    *,
+    digits: int = 3,
+) -> str:
+    """Return the page. Names are escaped; nothing is loaded from elsewhere."""
+    parts = [
+        "<!doctype html>",
+        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<style>{STYLE}</style></head><body>",
+        f"<h1>{escape(title)}</h1>",
+        _totals(totals),
+        _grid(grid),
+        _pairs(pairs),
+        _classes(rows, digits),
+        f"<script>{SCRIPT}</script></body></html>\n",
+    ]
+    return "\n".join(parts)
+
+
+class Grid:
+    """The part of a confusion matrix that is shown: the classes with the most errors.
+
+    `cells[i][j]` counts the samples of class i predicted to be class j; `left_out` says how many
+    classes are not shown.
+    """
+
+    def __init__(self, names: Sequence[str], cells: Sequence[Sequence[int]], left_out: int) -> None:
+        self.names = names
+        self.cells = cells
+        self.left_out = left_out
+
+
+def _totals(totals: Mapping[str, str]) -> str:
+    items = "".join(
+        f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in totals.items()
+    )
+    return f"<dl>{items}</dl>"
+
+
+def _grid(grid: Grid) -> str:
+    heading = "Confusion matrix"
+    if grid.left_out:
+        heading += f" of the {len(grid.names)} classes with the most errors"
+    head = "".join(f"<th>{escape(name)}</th>" for name in grid.names)
+    body = "".join(_grid_row(grid, index) for index in range(len(grid.names)))
+    return (
+        f"<h2>{heading}</h2><p>Rows are labels, columns predictions; red marks errors, by their "
+        'share of the row.</p><div class="wide"><table class="heat">'
+        f"<thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _grid_row(grid: Grid, index: int) -> str:
+    counts = grid.cells[index]
+    total = sum(counts) or 1
+    cells = []
+    for column, count in enumerate(counts):
+        colour = "--good" if column == index else "--hot"
+        shade = f' style="background: rgba(var({colour}), {count / total:.3f})"' if count else ""
+        cells.append(f"<td{shade}>{count or ''}</td>")
+    return f'<tr><th class="text">{escape(grid.names[index])}</th>{"".join(cells)}</tr>'
+
+
+def _pairs(pairs: Sequence[Pair]) -> str:
+    if not pairs:
+        return "<h2>Most confused pairs</h2><p>None: every prediction is right.</p>"
+    rows = "".join(
+        f'<tr><td>{escape(pair.label_name)}</td><td class="text">{escape(pair.predicted_name)}</td>'
+        f"<td>{pair.count}</td></tr>"
+        for pair in pairs
+    )
+    return (
+        "<h2>Most confused pairs</h2><table><thead><tr><th>Label</th>"
+        f'<th class="text">Predicted</th><th>Samples</th></tr></thead><tbody>{rows}</tbody></table>'
+    )
+
+
+def _classes(rows: Sequence[ClassRow], digits: int) -> str:
+    with_auc = any(row.auc is not None for row in rows)
+    titles = ["Class", "Label", "Samples", "Precision", "Recall", "F1"]
+    titles += ["AUC", "AP"] if with_auc else []
+    head = "".join(
+        f'<th data-text="1">{title}</th>' if title == "Class" else f"<th>{title}</th>"
+        for title in [*titles, "Confused with"]
+    ).replace("<th>Confused", '<th class="text" data-text="1">Confused')
+    body = "".join(_class(row, with_auc, digits) for row in rows)
+    return (
+        f'<h2>Classes</h2><div class="wide"><table id="classes"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _class(row: ClassRow, with_auc: bool, digits: int) -> str:
+    numbers: list[float | None] = [row.precision, row.recall, row.f1]
+    numbers += [row.auc, row.ap] if with_auc else []
+    scores = "".join(
+        '<td data-key=""></td>'
+        if number is None
+        else f'<td data-key="{number!r}">{number:.{digits}f}</td>'
+        for number in numbers
+    )
+    confused = ", ".join(f"{escape(other.name)}: {other.count}" for other in row.confused)
+    return (
+        f"<tr><td>{escape(row.name)}</td><td>{row.label}</td><td>{row.support}</td>{scores}"
+        f'<td class="text">{confused}</td></tr>'
+    )

@@ -1,0 +1,158 @@
+"""Which of a table's columns hold the labels, the predictions, the scores and the index."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pttool.core.eval.tables import Shape, Table
+from pttool.errors import InputError, UsageError
+
+# The names that training code and libraries save under.
+PAIRS = (
+    ("label", "prediction"), ("labels", "predictions"), ("y_true", "y_pred"),
+    ("target", "pred"), ("targets", "preds"), ("targets", "pred"), ("target", "preds"),
+    ("labels", "preds"), ("references", "predictions"),
+)  # fmt: skip
+TRUE_KEYS = tuple(dict.fromkeys(true for true, _ in PAIRS))
+PRED_KEYS = tuple(dict.fromkeys(pred for _, pred in PAIRS))
+SCORES_KEYS = ("logits", "scores", "probs", "probabilities", "outputs")
+INDEX_KEYS = ("index", "idx", "sample_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The columns to read. The prediction is the argmax of the scores where there are any."""
+
+    true: str
+    pred: str | None
+    scores: str | None
+    index: str | None
+
+    def wanted(self) -> tuple[str, ...]:
+        """Return the keys, each once."""
+        keys = (self.true, self.pred, self.scores, self.index)
+        return tuple(dict.fromkeys(key for key in keys if key is not None))
+
+
+def choose_keys(table: Table, true: str | None, pred: str | None, scores: str | None) -> Keys:
+    """Return the columns that were named, and for those that weren't, the usual names.
+
+    Scores that aren't named are used where they are (N, C) and no prediction is named: a
+    prediction beside them is left unread. Raises UsageError for two possible choices, InputError
+    for a missing column, and both for shapes that don't go together.
+    """
+    if pred is not None and scores is not None:
+        hint = "the prediction is the scores' largest: give one of the two"
+        raise UsageError("both --pred and --scores are given", hint)
+    for key in (true, pred, scores):
+        if key is not None and key not in table.keys:
+            raise InputError(f"{table.name}: has no {key!r}", f"it has {_listed(table.keys)}")
+    if scores is None and pred is None:
+        scores = _only(table, "--scores", _score_candidates(table))
+    if scores is not None:
+        true = true or _only(table, "--true", _true_candidates(table))
+        pred = None
+    else:
+        true, pred = _pair(table, true, pred)
+    if true is None or (pred is None and scores is None):
+        raise _missing(table, true)
+    index = next((key for key in INDEX_KEYS if key in table.keys), None)
+    keys = Keys(true, pred, scores, index)
+    check_shapes(table.name, table.shapes, keys)
+    return keys
+
+
+def check_shapes(name: str, shapes: Mapping[str, Shape], keys: Keys) -> None:
+    """Raise for columns that are no (N,), scores that are no (N, C), or different N.
+
+    `shapes` may lack columns whose shape isn't known yet.
+    """
+    for key in (keys.true, keys.pred, keys.index):
+        if key is not None and key in shapes:
+            _check_flat(name, key, shapes, keys)
+    scores = shapes.get(keys.scores or "")
+    if scores is not None and len(scores) != 2:
+        _refuse_scores(name, keys, scores)
+    lengths = [(key, shapes[key]) for key in keys.wanted() if key in shapes]
+    for key, shape in lengths[1:]:
+        if shape[0] != lengths[0][1][0]:
+            first, other = lengths[0]
+            raise InputError(
+                f"{name}: {first} has shape {other}, {key} has {shape}",
+                "they need one entry per sample each",
+            )
+
+
+def _check_flat(name: str, key: str, shapes: Mapping[str, Shape], keys: Keys) -> None:
+    shape = shapes[key]
+    if len(shape) == 1 or (len(shape) == 2 and shape[1] == 1):
+        return
+    if not shape:
+        raise InputError(f"{name}: {key} is one number, not an array", "save one per sample")
+    if key == keys.pred and len(shape) == 2 and len(shapes.get(keys.true, ())) == 1:
+        message = f"{name}: {key} has shape {shape}, where one class per sample is expected"
+        raise InputError(message, f"if these are scores of {shape[1]} classes: --scores {key}")
+    raise UsageError(
+        f"{name}: {key} has shape {shape}: one class per sample, several, or pixels?",
+        "say which with --task multilabel or --task pixels, or save one class per sample",
+    )
+
+
+def _refuse_scores(name: str, keys: Keys, shape: Shape) -> None:
+    message = f"{name}: {keys.scores} has shape {shape}, not (samples, classes)"
+    if len(shape) > 2:
+        raise UsageError(message, "of pixels: --task pixels; else save (samples, classes)")
+    raise InputError(message, "save a column per class, or name the prediction: --pred KEY")
+
+
+def _score_candidates(table: Table) -> list[str]:
+    """Return the score columns by their usual names; a (N,) confidence beside them is none."""
+    found = [key for key in SCORES_KEYS if key in table.keys]
+    predicted = any(key in table.keys for key in PRED_KEYS)
+    wide = [key for key in found if key in table.wide]
+    return wide if wide or predicted else found
+
+
+def _true_candidates(table: Table) -> list[str]:
+    """Return the label columns: those of a pair whose prediction is there too come first."""
+    paired = [true for true, pred in PAIRS if true in table.keys and pred in table.keys]
+    return list(dict.fromkeys(paired)) or [key for key in TRUE_KEYS if key in table.keys]
+
+
+def _pair(table: Table, true: str | None, pred: str | None) -> tuple[str | None, str | None]:
+    """Complete a pair; two different ones are refused."""
+    pairs = [
+        pair
+        for pair in PAIRS
+        if pair[0] == (true or pair[0]) and pair[1] == (pred or pair[1])
+        if pair[0] in table.keys and pair[1] in table.keys
+    ]
+    if len(pairs) > 1:
+        names = " and ".join("/".join(pair) for pair in pairs)
+        raise UsageError(f"{table.name}: holds {names}", "choose: --true KEY --pred KEY")
+    if pairs:
+        return pairs[0]
+    if true is None and pred is not None:
+        true = _only(table, "--true", [k for k in TRUE_KEYS if k in table.keys and k != pred])
+    elif pred is None and true is not None:
+        pred = _only(table, "--pred", [k for k in PRED_KEYS if k in table.keys and k != true])
+    return true, pred
+
+
+def _only(table: Table, option: str, found: Sequence[str]) -> str | None:
+    if len(found) > 1:
+        message = f"{table.name}: holds {' and '.join(found)}"
+        raise UsageError(message, f"choose one: {option} {found[0]}")
+    return found[0] if found else None
+
+
+def _missing(table: Table, true: str | None) -> InputError:
+    wanted = "label" if true is None else "prediction"
+    return InputError(
+        f"{table.name}: has no {wanted} by a usual name among {_listed(table.keys)}",
+        "name the columns: --true KEY, and --pred KEY or --scores KEY",
+    )
+
+
+def _listed(keys: Sequence[str]) -> str:
+    shown = ", ".join(repr(key) for key in keys[:20])
+    return shown + (f" and {len(keys) - 20} more" if len(keys) > 20 else "")

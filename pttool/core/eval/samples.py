@@ -1,0 +1,228 @@
+"""From columns to samples: class numbers, and what is left out or refused on the way."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pttool.core.eval.duplicates import Seen
+from pttool.core.eval.keys import Keys, check_shapes
+from pttool.core.eval.numbering import Numbering, Place, whole_numbers
+from pttool.core.eval.refusals import Refusals
+from pttool.core.eval.score_columns import are_finite, are_probabilities, argmax, as_scores
+from pttool.core.eval.tables import Column, Columns, Table
+from pttool.core.eval.types import Block, Dropped, Ints
+from pttool.errors import InputError
+
+BLOCK_ROWS = 1 << 18
+# Where nothing says how many classes there are the largest label does; a wild one must not.
+MOST_CLASSES = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One file's table, and which of its columns are read."""
+
+    table: Table
+    keys: Keys
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How columns become samples, and which samples are left out."""
+
+    numbering: Numbering
+    num_classes: int | None
+    score_kind: str | None = None
+    ignore_index: int | None = None
+    drop_nan: bool = False
+
+
+@dataclass(slots=True)
+class Reading:
+    """One pass over the shards: its rules, and what it met so far."""
+
+    rules: Rules
+    dropped: Dropped = field(default_factory=Dropped)
+    refusals: Refusals = field(default_factory=Refusals)
+    seen: Seen = field(default_factory=Seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Samples on their way, with the file and the rows that they come from."""
+
+    shard: Shard
+    rows: Ints
+    block: Block
+
+    def only(self, kept: NDArray[np.bool_]) -> "Part":
+        """Return the samples that are kept."""
+        if kept.all():
+            return self
+        block = self.block
+        return replace(
+            self,
+            rows=self.rows[kept],
+            block=Block(
+                block.label[kept],
+                block.prediction[kept],
+                None if block.scores is None else block.scores[kept],
+                None if block.index is None else block.index[kept],
+            ),
+        )
+
+
+def read_columns(shards: Sequence[Shard], rows: int) -> Iterator[tuple[Shard, int, Columns]]:
+    """Yield (shard, its row, columns) of blocks that have rows, and at most so many.
+
+    Raises InputError for columns of different lengths.
+    """
+    for shard in shards:
+        row = 0
+        for columns in shard.table.read(shard.keys.wanted(), rows):
+            shapes = {
+                key: (len(column),) if isinstance(column, list) else column.shape
+                for key, column in columns.items()
+            }
+            check_shapes(shard.table.name, shapes, shard.keys)
+            if shapes[shard.keys.true][0]:
+                yield shard, row, columns
+            row += shapes[shard.keys.true][0]
+
+
+def read_samples(shards: Sequence[Shard], rows: int, reading: Reading) -> Iterator[Block]:
+    """Yield the samples that count.
+
+    Left out, in this order: duplicates of an index, labels to be ignored, scores that aren't
+    finite if that is allowed. Once a sample is refused nothing more is yielded, only counted, and
+    the InputError comes at the end of the stream.
+    """
+    count = 0
+    for shard, row, columns in read_columns(shards, rows):
+        part = _not_ignored(_distinct(_part(shard, row, columns, reading), reading), reading)
+        part = _in_range(_of_one_kind(_finite(part, reading), reading), reading)
+        if len(part.rows) and not reading.refusals:
+            count += len(part.rows)
+            yield part.block
+    reading.refusals.raise_if_any()
+    if not count:
+        raise _nothing_left(shards, reading.dropped)
+
+
+def _part(shard: Shard, row: int, columns: Columns, reading: Reading) -> Part:
+    keys, name = shard.keys, shard.table.name
+
+    def numbers(key: str) -> Ints:
+        place = Place(name, key, row)
+        return reading.rules.numbering.numbers(columns[key], place, reading.refusals)
+
+    label, scores = numbers(keys.true), None
+    if keys.scores is not None:
+        scores = as_scores(columns[keys.scores], f"{name}: {keys.scores}")
+        _check_width(shard, scores.shape[1], reading.rules.num_classes)
+    prediction = argmax(scores) if scores is not None else numbers(keys.pred or "")
+    index: NDArray[Any] | None = None
+    if keys.index is not None:
+        place = Place(name, keys.index, row)
+        index = _as_index(columns[keys.index], place, reading.refusals)
+    rows = np.arange(row, row + len(label))
+    return Part(shard, rows, Block(label, prediction, scores, index))
+
+
+def _check_width(shard: Shard, width: int, num_classes: int | None) -> None:
+    if num_classes is not None and width != num_classes:
+        raise InputError(
+            f"{shard.table.name}: {shard.keys.scores} has {width} columns, "
+            f"where {num_classes} classes are expected",
+            "shards need the same classes",
+        )
+
+
+def _as_index(column: Column, place: Place, refusals: Refusals) -> NDArray[Any]:
+    if isinstance(column, list):
+        return np.array(column, dtype=object)
+    return whole_numbers(column, place, refusals)
+
+
+def _distinct(part: Part, reading: Reading) -> Part:
+    if part.block.index is None or reading.refusals:
+        return part
+    new = reading.seen.is_new(part.block, f"{part.shard.table.name}: {part.shard.keys.index}")
+    reading.dropped.duplicates += int(len(new) - new.sum())
+    return part.only(new)
+
+
+def _not_ignored(part: Part, reading: Reading) -> Part:
+    if reading.rules.ignore_index is None:
+        return part
+    kept = part.block.label != reading.rules.ignore_index
+    reading.dropped.ignored += int(len(kept) - kept.sum())
+    return part.only(kept)
+
+
+def _finite(part: Part, reading: Reading) -> Part:
+    if part.block.scores is None:
+        return part
+    finite = are_finite(part.block.scores)
+    if finite.all():
+        return part
+    if reading.rules.drop_nan:
+        reading.dropped.not_finite += int(len(finite) - finite.sum())
+    else:
+        bad = np.flatnonzero(~finite)
+        row = part.block.scores[bad[0]]
+        held = str(row[~np.isfinite(row)][0])
+        hint = "find out where it comes from, or leave such samples out: --nan drop"
+        _refuse(part, bad, (part.shard.keys.scores or "", held, "no finite score"), hint, reading)
+    return part.only(finite)
+
+
+def _of_one_kind(part: Part, reading: Reading) -> Part:
+    """Refuse rows that are no probabilities where the first were: these are two kinds of scores."""
+    scores = part.block.scores
+    if scores is not None and reading.rules.score_kind == "probabilities" and len(scores):
+        bad = np.flatnonzero(~are_probabilities(scores))
+        if len(bad):
+            row = scores[bad[0]].astype(np.float64)
+            with np.errstate(over="ignore"):
+                held = f"scores {row.min():g} to {row.max():g} with sum {row.sum():g}"
+            what = (part.shard.keys.scores or "", held, "where the first rows are probabilities")
+            _refuse(part, bad, what, "save all as logits or all as probabilities", reading)
+    return part
+
+
+def _in_range(part: Part, reading: Reading) -> Part:
+    known = reading.rules.num_classes
+    limit = MOST_CLASSES if known is None else known
+    hint = "does it count from 1, or is one to be left out: --ignore-index N?"
+    if known is None:
+        hint = "class numbers count from 0; leave a padding label out with --ignore-index N"
+    keys, block = part.shard.keys, part.block
+    pairs = [(keys.true, block.label), (keys.pred, block.prediction)]
+    for key, numbers in pairs:
+        if key is None or not len(numbers) or (numbers.min() >= 0 and numbers.max() < limit):
+            continue
+        bad = np.flatnonzero((numbers < 0) | (numbers >= limit))
+        _refuse(part, bad, (key, str(numbers[bad[0]]), f"outside 0..{limit - 1}"), hint, reading)
+    return part
+
+
+def _refuse(part: Part, bad: Ints, what: tuple[str, str, str], hint: str, reading: Reading) -> None:
+    """Note samples of a part; `what` is (key, what the first of them holds, the fault)."""
+    key, held, fault = what
+    place = (part.shard.table.name, held)
+    reading.refusals.add(key, fault, part.rows[bad], place, hint)
+
+
+def _nothing_left(shards: Sequence[Shard], dropped: Dropped) -> InputError:
+    names = ", ".join(shard.table.name for shard in shards[:3]) + (", ..." if shards[3:] else "")
+    if not (dropped.ignored or dropped.not_finite):
+        return InputError(f"{names}: holds no samples", "save at least one prediction")
+    return InputError(
+        f"{names}: no samples are left: {dropped.ignored} have the label to be ignored, "
+        f"{dropped.not_finite} a score that isn't finite",
+        "check --ignore-index and --nan",
+    )

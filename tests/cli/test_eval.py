@@ -1,0 +1,198 @@
+"""`pttool eval` as users run it, and the public bug reports it must not repeat."""
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import Program, Pttool, assert_refused
+
+HEADER = "Class,Label,# occurence,Precision,Recall,F1," + ",".join(
+    f"Confused class {k}" for k in range(1, 6)
+)
+ANIMALS = {
+    "label": [0, 0, 0, 0, 0, 1, 1, 1, 2, 2],
+    "prediction": [0, 0, 0, 1, 3, 1, 1, 0, 0, 1],
+}
+
+
+@pytest.fixture
+def animals(tmp_path: Path) -> Path:
+    """The worked example: preds.npz and names.txt."""
+    _save(tmp_path, ANIMALS)
+    (tmp_path / "names.txt").write_text("cat\ndog\nfox\nowl\n")
+    return tmp_path
+
+
+def _save(folder: Path, arrays: Mapping[str, Any]) -> None:
+    np.savez(folder / "preds.npz", **{name: np.array(value) for name, value in arrays.items()})
+
+
+def _json(pttool: Pttool, *args: str) -> dict[str, Any]:
+    done = pttool("eval", "report", "preds.npz", *args, "--json")
+    assert done.returncode == 0, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout, parse_constant=pytest.fail)
+    return document
+
+
+def test_the_settled_csv(pttool: Pttool, animals: Path) -> None:
+    done = pttool("eval", "report", "preds.npz", "--classes", "names.txt", "--csv")
+    assert done.returncode == 0
+    assert (
+        done.stdout
+        == f"""{HEADER}
+cat,0,5,0.600,0.600,0.600,dog:1,owl:1,,,
+dog,1,3,0.500,0.667,0.571,cat:1,,,,
+fox,2,2,0.000,0.000,0.000,cat:1,dog:1,,,
+owl,3,0,0.000,0.000,0.000,,,,,
+All,,10,0.500,0.500,0.500,,,,,
+"""
+    )
+    assert done.stderr == "pttool: note: 2 classes have a score that is 0/0, given as 0\n"
+
+
+def test_the_json_of_the_worked_example(pttool: Pttool, animals: Path) -> None:
+    document = _json(pttool, "--classes", "names.txt")
+    summary = document["summary"]
+    assert summary["accuracy"] == 0.5
+    assert summary["balanced_accuracy"] == pytest.approx(0.4222222222, abs=1e-10)
+    assert summary["kappa"] == pytest.approx(0.2063492063, abs=1e-10)
+    assert summary["mcc"] == pytest.approx(0.2167871374, abs=1e-10)
+    assert summary["macro"] == pytest.approx(
+        {"precision": 0.275, "recall": 0.3166666667, "f1": 0.2928571429}, abs=1e-10
+    )
+    assert summary["weighted"] == pytest.approx(
+        {"precision": 0.45, "recall": 0.5, "f1": 0.4714285714}, abs=1e-10
+    )
+    assert document["items"][2] == {
+        "class": "fox", "label": 2, "support": 2, "precision": 0.0, "recall": 0.0, "f1": 0.0,
+        "auc": None, "ap": None, "undefined": ["precision"],
+        "confused": [{"class": "cat", "label": 0, "count": 1},
+                     {"class": "dog", "label": 1, "count": 1}],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("classes", [3, 4, 5, 8])
+def test_unseen_classes_do_not_dilute_the_macro_average(
+    pttool: Pttool, tmp_path: Path, classes: int
+) -> None:
+    """Old torchmetrics fell to 0.583, 0.467 and 0.292."""
+    _save(tmp_path, {"label": [2, 1, 0, 0], "prediction": [2, 1, 0, 1]})
+    document = _json(pttool, "--num-classes", str(classes))
+    assert document["summary"]["macro"]["f1"] == pytest.approx(0.777778, abs=1e-6)
+    assert document["summary"]["macro_classes"] == 3
+    assert len(document["items"]) == classes
+
+
+def test_a_confidence_of_exactly_one_is_in_the_last_bin(pttool: Pttool, tmp_path: Path) -> None:
+    _save(tmp_path, {"label": [1, 0], "probs": [[0.05, 0.95], [0.0, 1.0]]})
+    assert _json(pttool, "--ece-bins", "10")["summary"]["ece"] == pytest.approx(0.475)
+
+
+def test_score_columns_without_samples(pttool: Pttool, tmp_path: Path) -> None:
+    probs = [[0.7, 0.2, 0.1, 0], [0.3, 0.6, 0.1, 0], [0.2, 0.7, 0.05, 0.05], [0.1, 0.8, 0.1, 0]]
+    _save(tmp_path, {"label": [0, 1, 0, 1], "probs": probs})
+    document = _json(pttool, "--topk", "2")
+    summary = document["summary"]
+    assert (summary["topk"], summary["accuracy"]) == ({"2": 1.0}, 0.75)
+    assert (summary["macro_auc"], summary["auc_classes"]) == (0.75, 2)
+    assert [item["auc"] for item in document["items"]][2:] == [None, None]
+
+
+def test_a_prediction_of_the_ignored_class_stays_an_error(pttool: Pttool, tmp_path: Path) -> None:
+    probs = [[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.1, 0.9]]
+    _save(tmp_path, {"label": [0, 0, 1, 1], "probs": probs})
+    summary = _json(pttool, "--ignore-index", "0")["summary"]
+    assert (summary["macro"]["recall"], summary["accuracy"]) == (0.5, 0.5)
+    assert (summary["n"], summary["ignored"]) == (2, 2)
+
+
+def test_a_csv_for_excel_runs_no_names(pttool: Pttool, tmp_path: Path) -> None:
+    _save(tmp_path, {"label": [0, 1, 2, 3, 3], "prediction": [0, 1, 2, 3, 1]})
+    (tmp_path / "names.txt").write_text("猫\nhorse, zebra\n=1+1\na:b\n", encoding="utf-8")
+    args = ("eval", "report", "preds.npz", "--classes", "names.txt", "-o")
+    assert pttool(*args, "plain.csv").returncode == 0
+    assert pttool(*args, "excel.csv", "--excel").returncode == 0
+    plain, excel = ((tmp_path / f"{name}.csv").read_bytes() for name in ("plain", "excel"))
+    assert b"\r" not in plain
+    assert plain.startswith(b"Class")
+    assert excel.startswith(b"\xef\xbb\xbfClass")
+    rows = list(csv.reader(io.StringIO(excel.decode("utf-8-sig"), newline="")))
+    assert [len(row) for row in rows] == [11] * 6
+    assert [row[0] for row in rows][1:4] == ["猫", "horse, zebra", "'=1+1"]
+    assert excel.count(b"\r\n") == 6
+
+
+@pytest.mark.parametrize(
+    ("gates", "code"),
+    [
+        (["accuracy=0.5"], 0),
+        (["accuracy=0.5", "recall:cat=0.6"], 0),
+        (["accuracy=0.51"], 1),
+        (["recall:cat=0.61"], 1),
+        (["precision:owl=0"], 0),  # owl was predicted, so its precision is 0; its recall is 0/0
+        (["recall:owl=0"], 1),
+        (["recall:horse=0"], 2),
+        (["acuracy=0.5"], 2),
+        (["accuracy"], 2),
+    ],
+    ids=str,
+)
+def test_gates(pttool: Pttool, animals: Path, gates: list[str], code: int) -> None:
+    flags = [part for gate in gates for part in ("--fail-under", gate)]
+    done = pttool("eval", "report", "preds.npz", "--classes", "names.txt", *flags)
+    assert done.returncode == code, done.stderr
+    if code == 1:
+        assert "gates failed" in done.stderr
+        assert done.stdout
+
+
+def test_documents(pttool: Pttool, animals: Path) -> None:
+    (animals / "names.txt").write_text("c|t\nd&g\n<b>fox</b>\nowl\n")
+    for suffix, words in {
+        ".md": "| c\\|t | 0 | 5 | 0.600",
+        ".tex": "d\\&g & 1 & 3 & 0.500 & 0.667",
+        ".html": "&lt;b&gt;fox&lt;/b&gt;",
+    }.items():
+        args = ("eval", "report", "preds.npz", "--classes", "names.txt", "-o", f"out{suffix}")
+        assert pttool(*args).returncode == 0
+        text = (animals / f"out{suffix}").read_text()
+        assert words in text
+        assert "<b>fox" not in text or suffix == ".tex"
+        assert "http" not in text
+
+
+@pytest.mark.parametrize(
+    ("arrays", "args", "code", "words"),
+    [
+        ({"label": [0, 1], "prediction": [0]}, [], 3, ["2", "1"]),
+        ({"label": [], "prediction": []}, [], 3, ["preds.npz"]),
+        ({"label": [0, 7], "prediction": [0, 1]}, ["--num-classes", "3"], 3, ["7"]),
+        ({"label": [0.5, 1], "prediction": [0, 1]}, [], 3, ["0.5"]),
+        ({"label": [0, 1], "other": [0, 1]}, [], 3, ["other"]),
+        ({"label": [0, 1], "probs": [[0.5, float("nan")], [0.1, 0.9]]}, [], 3, ["row 0"]),
+    ],
+    ids=["lengths", "empty", "label", "fraction", "keys", "nan"],
+)
+def test_predictions_that_make_no_sense(
+    pttool: Pttool,
+    tmp_path: Path,
+    arrays: dict[str, Any],
+    args: list[str],
+    code: int,
+    words: list[str],
+) -> None:
+    _save(tmp_path, arrays)
+    assert_refused(pttool("eval", "report", "preds.npz", *args), code, "preds.npz", *words)
+
+
+def test_labels_need_neither_torch_nor_scikit_learn(program: Program, animals: Path) -> None:
+    for name in ("torch", "sklearn", "pandas", "scipy", "torchvision"):
+        (animals / f"{name}.py").write_text(f"raise SystemExit('{name} was imported')")
+    done = program("eval", "report", "preds.npz", "--csv", env={"PYTHONPATH": str(animals)})
+    assert done.stdout.startswith("Class,Label")

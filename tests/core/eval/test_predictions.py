@@ -1,0 +1,386 @@
+"""Saved predictions: what is read, what is refused, and with which words."""
+
+import io
+import json
+import pickle
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pttool.core.eval.predictions import open_predictions
+from pttool.core.eval.types import Block, Predictions
+from pttool.errors import InputError, PttoolError, UnavailableError, UsageError
+
+LABEL = [0, 2, 1, 1]
+PREDICTION = [0, 1, 1, 2]
+LOGITS = [[3.0, 1.0, 2.0], [0.0, 9.0, 9.0], [-1.0, 5.0, 2.0], [0.0, 0.5, 7.0]]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def read(predictions: Predictions) -> tuple[list[int], list[int]]:
+    blocks = list(predictions.blocks)
+    label = [number for block in blocks for number in block.label.tolist()]
+    return label, [number for block in blocks for number in block.prediction.tolist()]
+
+
+def opened(*names: str, **options: Any) -> Predictions:
+    return open_predictions([Path(name) for name in names], **options)
+
+
+def refusal(*names: str, **options: Any) -> PttoolError:
+    with pytest.raises(PttoolError) as caught:
+        read(opened(*names, **options))
+    assert "\n" not in caught.value.message + (caught.value.hint or "")
+    return caught.value
+
+
+def write(name: str, text: str) -> str:
+    Path(name).write_text(text, encoding="utf-8")
+    return name
+
+
+def npz(name: str = "preds.npz", **arrays: Any) -> str:
+    np.savez(name, **arrays)
+    return name
+
+
+def save_csv() -> str:
+    rows = "".join(f"{y},{p}\n" for y, p in zip(LABEL, PREDICTION, strict=True))
+    return write("preds.csv", f"\ufefflabel,prediction\n{rows}\n")
+
+
+def save_jsonl() -> str:
+    pairs = zip(LABEL, PREDICTION, strict=True)
+    lines = [json.dumps({"y_true": y, "y_pred": p, "note": None}) for y, p in pairs]
+    return write("preds.jsonl", "\n".join(lines))
+
+
+def save_tsv() -> str:
+    rows = "".join(f"{p}.0\t{y}\n" for y, p in zip(LABEL, PREDICTION, strict=True))
+    return write("preds.tsv", f"preds\ttargets\n{rows}")
+
+
+def save_deflated() -> str:
+    np.savez_compressed("deflated.npz", labels=np.array(LABEL, ">u2"), preds=np.array(PREDICTION))
+    return "deflated.npz"
+
+
+def save_pt() -> str:
+    torch.save({"target": torch.tensor(LABEL), "logits": torch.tensor(LOGITS)}, "preds.pt")
+    return "preds.pt"
+
+
+def save_logits() -> str:
+    return npz("logits.npz", label=LABEL, logits=np.asarray(LOGITS, "f2"))
+
+
+def save_columns_first() -> str:
+    logits = np.asfortranarray(np.asarray(LOGITS, ">f4"))
+    np.savez_compressed("fortran.npz", label=np.array(LABEL), scores=logits)
+    return "fortran.npz"
+
+
+def save_parquet() -> str:
+    arrow = pytest.importorskip("pyarrow")
+    columns = arrow.table({"references": LABEL, "predictions": PREDICTION})
+    pytest.importorskip("pyarrow.parquet").write_table(columns, "preds.parquet")
+    return "preds.parquet"
+
+
+def save_parquet_scores() -> str:
+    arrow = pytest.importorskip("pyarrow")
+    columns = arrow.table({"label": LABEL, "scores": LOGITS})
+    pytest.importorskip("pyarrow.parquet").write_table(columns, "scores.parquet")
+    return "scores.parquet"
+
+
+def save_npz() -> str:
+    return npz(label=LABEL, prediction=PREDICTION, unread=np.array([{}], dtype=object))
+
+
+SAVES = [save_npz, save_deflated, save_csv, save_tsv, save_jsonl, save_pt, save_logits]
+SAVES += [save_columns_first, save_parquet, save_parquet_scores]
+
+
+@pytest.mark.parametrize("save", SAVES)
+@pytest.mark.parametrize("block_rows", [1, 3, 100])
+def test_every_format_gives_the_same_samples(save: Callable[[], str], block_rows: int) -> None:
+    label, prediction = read(opened(save(), block_rows=block_rows))
+
+    assert label == LABEL
+    assert prediction == PREDICTION  # row 1 of the logits is a tie: the lower class
+
+
+@pytest.mark.parametrize("save", [save_npz, save_csv, save_tsv, save_jsonl])
+def test_stdin_is_told_by_its_content(
+    save: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = Path(save()).read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    assert read(open_predictions(["-"])) == (LABEL, PREDICTION)
+
+
+@pytest.mark.parametrize("dtype", ["f2", ">f8", "f4", "i1", ">i8", "u8", "U3", "S1"])
+def test_every_type_of_label(dtype: str) -> None:
+    npz(label=np.array([0, 1]).astype(dtype), prediction=np.array([[1], [1]]).astype(dtype))
+
+    assert read(opened("preds.npz")) == ([0, 1], [1, 1])
+
+
+def test_a_pair_of_npy_files() -> None:
+    np.save("y.npy", np.array(LABEL))
+    np.save("p.npy", np.array([*PREDICTION, 0]))
+    np.save("s.npy", np.array(LOGITS))
+
+    assert read(open_predictions([], true="y.npy", scores="s.npy")) == (LABEL, PREDICTION)
+    with pytest.raises(InputError, match=r"y.npy has shape \(4,\), p.npy has \(5,\)"):
+        open_predictions([], true="y.npy", pred="p.npy")
+    assert "--true Y.npy --pred P.npy" in (refusal("y.npy").hint or "")
+
+
+def test_names_are_numbered_in_sorted_order_over_all_shards() -> None:
+    write("a.csv", "label,prediction\ndog,cat\n")
+    write("b.csv", "label,prediction\nant,dog\n")
+
+    predictions = opened("a.csv", "b.csv")
+
+    assert predictions.names == {0: "ant", 1: "cat", 2: "dog"}
+    assert predictions.num_classes == 3
+    assert read(predictions) == ([2, 0], [1, 2])
+
+
+def test_a_classes_file_gives_names_their_numbers() -> None:
+    write("names.json", '{"dog": 7, "cat": 3}')
+    write("a.csv", "label,prediction\ndog,cat\n")
+    write("b.csv", "label,prediction\ndog,cow\ndog,cow\n")
+
+    assert read(opened("a.csv", classes=Path("names.json"))) == ([7], [3])
+    error = refusal("b.csv", classes=Path("names.json"))
+    assert error.message == (
+        "b.csv: prediction holds 'cow', which names no class: 2 times, first in row 0 (from 0)"
+    )
+
+
+def test_names_that_look_like_numbers_are_never_guessed() -> None:
+    write("names.json", '["1", "0", "2"]')
+    write("a.csv", "label,prediction\n2,2\n1,2\n")
+
+    error = refusal("a.csv", classes=Path("names.json"))
+
+    assert "label holds '1', the name of class 0, which looks like the number" in error.message
+    assert read(opened(npz(label=[1], prediction=[0]), classes=Path("names.json"))) == ([1], [0])
+
+
+def test_names_after_numbers_are_refused() -> None:
+    write("a.csv", "label,prediction\n2,2\n1,2\nlabel,prediction\n")
+
+    error = refusal("a.csv", block_rows=2)
+
+    assert "label holds 'label', where the file begins with numbers: once" in error.message
+
+
+def test_shards_come_in_natural_order_without_their_duplicates() -> None:
+    npz("part10.npz", label=[4, 0], prediction=[4, 0], idx=[9, 1])
+    npz("part2.npz", label=[0, 1, 0], prediction=[0, 2, 0], idx=[1, 5, 1])
+
+    predictions = opened("part10.npz", "part2.npz")
+
+    assert read(predictions) == ([0, 1, 4], [0, 2, 4])
+    assert predictions.dropped.duplicates == 2
+
+
+@pytest.mark.parametrize("ids", [[4, 4], ["a", "a"]])
+@pytest.mark.parametrize("block_rows", [1, 2])
+def test_an_index_with_two_answers_is_a_conflict(ids: list[Any], block_rows: int) -> None:
+    npz(label=[1, 1], prediction=[0, 1], index=ids)
+
+    error = refusal("preds.npz", block_rows=block_rows)
+
+    assert "comes twice, with label 1 and prediction 0, then with 1 and 1" in error.message
+    assert isinstance(error, InputError)
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=40), st.integers(1, 9))
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_each_index_is_kept_once(index: list[int], block_rows: int) -> None:
+    npz(label=index, prediction=index, index=index)
+
+    assert read(opened("preds.npz", block_rows=block_rows))[0] == list(dict.fromkeys(index))
+
+
+def test_what_probabilities_are() -> None:
+    npz("probs.npz", label=[0, 1], probs=[[0.25, 0.75], [1.0, 0.0]])
+    npz("mixed.npz", label=[0, 1], probs=[[0.25, 0.75], [1.0, 4.0]])
+
+    assert opened("probs.npz").score_kind == "probabilities"
+    assert opened("mixed.npz").score_kind == "logits"
+    assert opened(save_logits()).score_kind == "logits"
+    assert "scores 1 to 4 with sum 5" in refusal("mixed.npz", block_rows=1).message
+
+
+def test_scores_that_are_not_finite() -> None:
+    scores = np.array([[0.5, 0.5], [np.nan, 1.0], [0.0, np.inf], [0.25, 0.75]])
+    npz(label=[0, 1, 1, 1], probs=scores)
+
+    error = refusal("preds.npz", block_rows=1)
+    assert "probs holds nan, no finite score: 2 times, first in row 1 (from 0)" in error.message
+    dropped = opened("preds.npz", drop_nan=True)
+    assert read(dropped) == ([0, 1], [0, 1])
+    assert dropped.dropped.not_finite == 2
+    assert read(opened("preds.npz", ignore_index=1))[0] == [0]
+
+
+def test_case_12_ignores_by_label_only() -> None:
+    scores = [[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.1, 0.9]]
+    npz(label=[0, 0, 1, 1], probs=scores)
+
+    predictions = opened("preds.npz", ignore_index=0)
+
+    assert read(predictions) == ([1, 1], [0, 1])
+    assert predictions.dropped.ignored == 2
+    assert predictions.num_classes == 2
+
+
+def test_case_02_names_follow_the_label() -> None:
+    npz(label=[0, 2], prediction=[0, 2])
+
+    predictions = opened("preds.npz", classes=Path(write("names.txt", "a\nb\nc\n")))
+
+    assert predictions.names == {0: "a", 1: "b", 2: "c"}
+    assert read(predictions) == ([0, 2], [0, 2])
+
+
+class Malice:
+    """What runs a command as soon as it is unpickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (Path("pwned"),)
+
+
+def test_case_09_nothing_is_unpickled() -> None:
+    np.savez("a.npz", label=np.array([Malice()], dtype=object), prediction=np.array([0]))
+    torch.save({"label": torch.tensor([0]), "note": Malice()}, "a.pt")
+    Path("b.npz").write_bytes(pickle.dumps({"label": Malice()}))
+
+    assert "a.npz: label: is an object array, which is refused" in refusal("a.npz").message
+    assert "a.pt: holds more than tensors" in refusal("a.pt").message
+    assert "b.npz: is a pickle, which is refused" in refusal("b.npz").message
+    assert not Path("pwned").exists()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "options", "kind", "message"),
+    [
+        ({"label": [0, 9, 9], "prediction": [0] * 3}, {"num_classes": 4}, InputError,
+         "label holds 9, outside 0..3: 2 times, first in row 1 (from 0)"),
+        ({"label": [0, -1], "prediction": [0, 0]}, {}, InputError, "label holds -1, outside 0.."),
+        ({"label": [0, 1.5], "prediction": [0, 0]}, {}, InputError,
+         "label holds 1.5, which is no class number: once, first in row 1"),
+        ({"label": [0, 1], "prediction": [0, np.nan]}, {}, InputError, "prediction holds nan"),
+        ({"label": [0, 1], "prediction": [0]}, {}, InputError,
+         "label has shape (2,), prediction has (1,)"),
+        ({"label": [], "prediction": []}, {}, InputError, "holds no samples"),
+        ({"a": [0], "b": [0]}, {}, InputError, "has no label by a usual name among 'a', 'b'"),
+        ({"label": [0], "prediction": [0]}, {"true": "y"}, InputError, "has no 'y'"),
+        ({"label": [0], "prediction": [0]}, {"ignore_index": 0}, InputError, "no samples are left"),
+        ({"label": [0], "prediction": [0], "y_true": [0], "y_pred": [0]}, {}, UsageError,
+         "holds label/prediction and y_true/y_pred"),
+        ({"label": [0], "logits": [[1, 2]], "probs": [[1, 0]]}, {}, UsageError, "logits and probs"),
+        ({"label": np.eye(3), "prediction": np.eye(3)}, {}, UsageError, "label has shape (3, 3)"),
+        ({"label": [0, 1], "prediction": np.eye(2)}, {}, InputError, "prediction has shape (2, 2)"),
+        ({"label": [0], "scores": [0.5]}, {}, InputError, "scores has shape (1,)"),
+        ({"label": [0], "scores": [[0.5, 1]]}, {"num_classes": 3}, UsageError, "have 2 columns"),
+        ({"label": [1j], "prediction": [0]}, {}, InputError, "label: is of dtype '<c16'"),
+        ({"label": ["a"], "prediction": [0]}, {}, InputError, "have names, others numbers"),
+        ({"label": [2**63], "prediction": [0]}, {}, InputError, "label holds 9223372036854775808"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(
+    arrays: dict[str, Any], options: dict[str, Any], kind: type[PttoolError], message: str
+) -> None:
+    error = refusal(npz(**arrays), **options)
+
+    assert message in error.message
+    assert type(error) is kind
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "label,prediction\n0,1\n0\n", "line 3 has 1 cells, the header 2"),
+        ("a.csv", "label,prediction\n0,1\n0,cat\n", "label holds '0', where others are names"),
+        ("a.csv", "label,label,prediction\n0,1,1\n", "has 2 columns 'label'"),
+        ("a.csv", 'label,prediction\n0,"1\n', "is no valid CSV"),
+        ("a.jsonl", '{"label": 1, "prediction": 0}\n{"label": 1}\n', "line 2 has no 'prediction'"),
+        ("a.jsonl", '{"label": null, "prediction": 0}', "holds values of type NoneType"),
+        ("a.jsonl", '{"label": 1, "scores": [1, 2]}\n{"label": 1, "scores": [1]}', "of different"),
+        ("a.jsonl", "[1, 2]", "line 1 is no JSON object"),
+        ("a.npz", "PK\x03\x04 and no more", "is a damaged or cut zip"),
+        ("a.npz", "label,prediction\n0,1\n", "is not a zip as np.savez writes"),
+    ],
+)
+def test_text_that_is_refused(name: str, text: str, message: str) -> None:
+    assert message in refusal(write(name, text)).message
+
+
+def test_files_that_are_refused() -> None:
+    assert "is a folder" in refusal(".").message
+    assert "nope.npz: No such file" in refusal("nope.npz").message
+    assert "is empty" in refusal(write("empty.npz", "")).message
+    Path("cut.npz").write_bytes(Path(save_npz()).read_bytes()[:-30])
+    assert "cut.npz: is a damaged or cut zip" in refusal("cut.npz").message
+
+
+def test_a_header_that_claims_more_than_there_is() -> None:
+    np.save("y.npy", np.zeros(4, np.int64))
+    Path("y.npy").write_bytes(Path("y.npy").read_bytes().replace(b"(4,), }    ", b"(400000,), }"))
+
+    with pytest.raises(InputError, match="claims shape"):
+        list(open_predictions([], true="y.npy", pred="y.npy").blocks)
+
+
+def test_parquet_needs_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("a.parquet").write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+
+    assert isinstance(refusal("a.parquet"), UnavailableError)
+
+
+@given(st.data())
+@settings(
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_a_damaged_file_is_read_or_refused(data: st.DataObject) -> None:
+    save = data.draw(st.sampled_from([save for save in SAVES if "parquet" not in save.__name__]))
+    content = bytearray(Path(name := save()).read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(content)))
+        length = data.draw(st.sampled_from([0, 1, 2, 8, 1000]))
+        content[place : place + length] = data.draw(st.binary(max_size=9))
+    Path(name).write_bytes(content)
+
+    blocks, message = read_or_refused(name)
+
+    assert "\n" not in message
+    assert message or sum(len(block.label) for block in blocks) > 0
+
+
+def read_or_refused(name: str) -> tuple[list[Block], str]:
+    try:
+        return list(opened(name, block_rows=2).blocks), ""
+    except PttoolError as error:
+        return [], error.message
