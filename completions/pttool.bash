@@ -342,7 +342,7 @@ _pttool_describe() {
     commands=() arguments=() further='' options=()
     case $1 in
     pttool)
-        commands=(model)
+        commands=(model eval)
         options=(
             --version -h --help
         )
@@ -404,6 +404,23 @@ _pttool_describe() {
             --depth=@nothing --kw=@nothing --weights=@nothing --trust-pickle
             --device=meta,cpu,cuda --dtype=float32,float16,bfloat16,float64 -o=@file
             --output=@file --force -h --help
+        )
+        ;;
+    'pttool eval')
+        commands=(report)
+        options=(
+            -h --help
+        )
+        ;;
+    'pttool eval report')
+        further=@file
+        options=(
+            --true=@nothing --pred=@nothing --scores=@nothing --classes=@file
+            --num-classes=@nothing --ignore-index=@nothing --nan=refuse,drop
+            --confused-by=row,column --macro=seen,all --seen-only --worst=@nothing
+            --topk=@nothing --ece-bins=@nothing --ci=@nothing --seed=@nothing
+            --fail-under=@nothing --fail-on-ci --json --ndjson --csv --tsv --md --latex --html
+            --excel --digits=@nothing --no-header -o=@file --output=@file --force -h --help
         )
         ;;
     esac

@@ -346,7 +346,8 @@ function __pttool_describe --no-scope-shadowing
     switch $command
         case 'pttool'
             set commands \
-                'model  Layers, parameters and MACs of a model, counted without its weights'
+                'model  Layers, parameters and MACs of a model, counted without its weights' \
+                'eval  Precision, recall, F1 and more from saved predictions'
             set options \
                 '--version  Print the version and exit' \
                 '-h  Show the help and exit' \
@@ -486,6 +487,47 @@ function __pttool_describe --no-scope-shadowing
                 '--dtype=float32,float16,bfloat16,float64  Floating-point type of the model' \
                 '-o=@file  Write to FILE: .dot or .svg' \
                 '--output=@file  Write to FILE: .dot or .svg' \
+                '--force  Replace FILE if it exists' \
+                '-h  Show the help and exit' \
+                '--help  Show the help and exit'
+        case 'pttool eval'
+            set commands \
+                'report  Report precision, recall, F1 and confusions per class, with the totals'
+            set options \
+                '-h  Show the help and exit' \
+                '--help  Show the help and exit'
+        case 'pttool eval report'
+            set further '@file'
+            set options \
+                '--true=@nothing  Key of the labels, or a .npy file without FILE' \
+                '--pred=@nothing  Key of the predictions, or a .npy file' \
+                '--scores=@nothing  Key of the scores (N, C), or a .npy file' \
+                '--classes=@file  Class names: a line each, JSON, YAML, or a folder of class folders' \
+                '--num-classes=@nothing  Number of classes' \
+                '--ignore-index=@nothing  Drop samples with this label' \
+                '--nan=refuse,drop  What to do about scores that are not finite' \
+                '--confused-by=row,column  Tell what a class is taken for, or what for it' \
+                '--macro=seen,all  Average over classes seen, or over all' \
+                '--seen-only  List only classes that occur' \
+                '--worst=@nothing  List the N classes with the lowest F1' \
+                '--topk=@nothing  Top-k accuracies' \
+                '--ece-bins=@nothing  Bins of the calibration error' \
+                '--ci=@nothing  Confidence intervals at this level, as 0.95' \
+                '--seed=@nothing  Seed of the bootstrap' \
+                '--fail-under=@nothing  Exit with 1 if a metric is lower; repeatable' \
+                '--fail-on-ci  Hold gates against the lower end of the interval' \
+                '--json  Write one JSON document' \
+                '--ndjson  Write one JSON object per class' \
+                '--csv  Write the CSV for spreadsheets' \
+                '--tsv  Write the classes as TSV, raw' \
+                '--md  Write a Markdown table' \
+                '--latex  Write a LaTeX tabular (booktabs)' \
+                '--html  Write one page with a heat map' \
+                '--excel  Make the CSV one for Excel: BOM, CRLF, no formulas' \
+                '--digits=@nothing  Decimals in documents' \
+                '--no-header  Leave out the header' \
+                '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv, .txt, .md, .tex or .html' \
+                '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv, .txt, .md, .tex or .html' \
                 '--force  Replace FILE if it exists' \
                 '-h  Show the help and exit' \
                 '--help  Show the help and exit'

@@ -20,13 +20,29 @@ def _print_version() -> int:
 
 def _run_cli() -> int:
     import gc
+    import signal
 
     from pttool.cli import run
 
     # Importing torch makes a million objects that live as long as the process; looking through
     # them for garbage again and again takes a fifth of that time.
     gc.set_threshold(200_000)
-    return run(sys.argv[1:])
+    interrupts: list[int] = []
+
+    def interrupt(number: int, frame: object) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
+    try:
+        code = run(sys.argv[1:])
+    except BaseException:
+        if interrupts:
+            raise KeyboardInterrupt from None
+        raise
+    # Libraries swallow an interrupt that comes while they are imported.
+    return 130 if interrupts else code
 
 
 if __name__ == "__main__":

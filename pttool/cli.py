@@ -1,6 +1,7 @@
 """The command line's root: which nouns there are, its help, and usage errors on one line."""
 
 import importlib
+import itertools
 import re
 from difflib import get_close_matches
 from typing import Annotated, Any
@@ -73,7 +74,7 @@ def run(args: list[str]) -> int:
     except Exit as leaving:
         return leaving.exit_code
     except _UsageError as error:
-        raise _in_one_line(error) from error
+        raise _in_one_line(error, args) from error
     return 0
 
 
@@ -98,12 +99,14 @@ def _root(
         raise UsageError("--version stands alone", "pttool --version")
 
 
-def _in_one_line(error: Any) -> UsageError:
+def _in_one_line(error: Any, args: list[str]) -> UsageError:
     """Return Typer's usage error as ours: what is wrong, and where to look or what was meant."""
     message = re.sub(r"\s*\((Possible|Did you).*\)$", "", " ".join(error.format_message().split()))
     message = message.removesuffix(".")
     context = error.ctx
-    path = context.command_path if context is not None else "pttool"
+    # The parser of options raises without a context: the command is what the line begins with.
+    words = " ".join(["pttool", *itertools.takewhile(str.isidentifier, args[:2])])
+    path = context.command_path if context is not None else words
     hint = f"see '{path} --help'"
     meant = _meant(error, message)
     if meant:

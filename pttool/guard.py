@@ -13,6 +13,7 @@ import sys
 TYPE_CHECKING = False  # as typing has it, whose import would double what --version loads
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TextIO
 
 # Where the distribution has another name than the package.
 _DISTRIBUTIONS = {"cv2": "opencv-python", "sklearn": "scikit-learn", "pynvml": "nvidia-ml-py"}
@@ -25,12 +26,14 @@ def guarded(run: Callable[[], int]) -> int:
     _occupy_standard_descriptors()
     try:
         code = run()
-        if sys.stdout is not None:
+        if sys.stdout is not None and not sys.stdout.closed:
             sys.stdout.flush()
     except BaseException as error:
         code = _explain(error)
-        _drop_pending_output()
-    _send_late_output_to_stderr()
+        _drop_pending(sys.stdout, 1)
+    _occupy_standard_descriptors()  # the user's code may have closed some
+    os.dup2(2, 1)  # what a user's own threads and exit handlers still print is no data
+    _drop_pending(sys.stderr, 2)
     # What torch has made needs no last collection: it takes half a second of every exit.
     gc.disable()
     gc.freeze()
@@ -55,6 +58,9 @@ def _explain(error: BaseException) -> int:
         case OSError() if error.errno in _DISK and error.filename is None:
             # Only what writes text by itself, as Typer's help does, has not named its file by now.
             _complain(f"standard output: {error.strerror}", None)
+            return ExitCode.UNAVAILABLE
+        case OSError() if error.errno is None:
+            _complain(f"a library can't be loaded: {error}", "reinstall the package it belongs to")
             return ExitCode.UNAVAILABLE
         case OSError() if error.filename is not None:
             _complain(f"{error.filename}: {error.strerror}", None)
@@ -110,15 +116,17 @@ def _occupy_standard_descriptors() -> None:
             os.open(os.devnull, os.O_RDWR)
 
 
-def _drop_pending_output() -> None:
-    """Empty stdout's buffer into nothing: a closed pipe or full disk would fail again at exit."""
-    if sys.stdout is not None:
+def _drop_pending(stream: TextIO | None, descriptor: int) -> None:
+    """Empty a stream's buffer; into nothing, if a closed pipe or full disk can't take it.
+
+    Python would try again at exit, and fail with exit code 120.
+    """
+    if stream is None or stream.closed:
+        return
+    try:
+        stream.flush()
+    except OSError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
+        os.dup2(nowhere, descriptor)
         os.close(nowhere)
-        sys.stdout.flush()
-
-
-def _send_late_output_to_stderr() -> None:
-    """Keep what a user's own threads and exit handlers still print off stdout."""
-    os.dup2(2, 1)
+        stream.flush()

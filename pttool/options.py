@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from pttool.output import Format, Output, choose_output
+from pttool.errors import UnavailableError
+from pttool.output import Format, Output, choose_output, keep_stdout
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pttool.core.model.resolve import Resolved
     from pttool.core.model.spec import InputSpec
+
+    Resolve = Callable[..., Resolved]
 
 
 class Device(StrEnum):
@@ -90,10 +95,10 @@ class BuildOptions:
         from pttool.core.model.spec import parse_keywords, parse_model
 
         spec, keywords = parse_model(model), parse_keywords(self.kw)
+        keep_stdout()  # for the data: the model's own code may print at any time
         # Models are counted as they are written; compiling them would be for nothing.
         os.environ.setdefault("TORCH_COMPILE_DISABLE", "1")
-        from pttool.core.model.resolve import resolve
-
+        resolve = _import_resolve()
         return resolve(
             spec,
             keywords,
@@ -103,6 +108,18 @@ class BuildOptions:
             dtype=self.dtype,
             trust_pickle=self.trust_pickle,
         )
+
+
+def _import_resolve() -> "Resolve":
+    """Import what needs torch. A broken installation fails in any way, a missing one in one."""
+    try:
+        from pttool.core.model.resolve import resolve
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        raise UnavailableError(f"torch can't be imported: {reason}", "reinstall torch") from error
+    return resolve
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +178,17 @@ class OutputOptions:
     ] = None
     force: Annotated[bool, Option("--force", help="Replace FILE if it exists.")] = False
 
-    def choose(self) -> Output:
-        """Return the output asked for; raises UsageError for two formats or a hopeless FILE."""
+    def choose(self, model: str = "") -> Output:
+        """Return the output asked for; raises UsageError for two formats or a hopeless FILE.
+
+        FILE may not be the one that MODEL names, even with --force.
+        """
         asked = [format for format in Format if getattr(self, format.value, False)]
-        return choose_output(asked, header=not self.no_header, path=self.output, force=self.force)
+        inputs = [Path(model), Path(model.rpartition(":")[0])] if model else []
+        return choose_output(
+            asked,
+            header=not self.no_header,
+            path=self.output,
+            force=self.force,
+            inputs=[path for path in inputs if path.is_file()],
+        )

@@ -1,6 +1,7 @@
 """Write a Report: the only place that touches standard output."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,6 +58,32 @@ class Output:
     path: Path | None = None
 
 
+class _Stdout:
+    """The real standard output, which code that isn't ours can't reach once it is kept."""
+
+    def __init__(self) -> None:
+        self.is_closed = sys.stdout is None
+        self.encoding = "utf-8" if self.is_closed else sys.stdout.encoding
+        self.descriptor = 1
+
+    def keep(self) -> None:
+        """Move it to another descriptor, and point 1 and what Python prints at stderr."""
+        if self.descriptor == 1 and not self.is_closed:
+            sys.stdout.flush()
+            self.descriptor = os.dup(1)
+            os.dup2(2, 1)
+
+    def write(self, payload: bytes) -> None:
+        """Write every byte."""
+        rest = memoryview(payload)
+        while rest:
+            rest = rest[os.write(self.descriptor, rest) :]
+
+
+_stdout = _Stdout()
+keep_stdout = _stdout.keep
+
+
 def choose_output(
     formats: Sequence[Format],
     *,
@@ -64,6 +91,7 @@ def choose_output(
     path: Path | None,
     force: bool,
     suffixes: Mapping[str, Format] = SUFFIXES,
+    inputs: Iterable[Path] = (),
 ) -> Output:
     """Return the one output asked for, before any work is done.
 
@@ -71,6 +99,10 @@ def choose_output(
     header to leave out, and a path that can't be written.
     """
     asked = dict.fromkeys(formats)
+    if path is not None and str(path) in ("-", "/dev/stdout"):
+        path = None
+    if path is not None and path.is_dir():
+        raise UsageError(f"{path}: is a folder", "give a file name to write to")
     if path is not None:
         by_suffix = suffixes.get(path.suffix.lower())
         if by_suffix is not None:
@@ -80,7 +112,7 @@ def choose_output(
                 f"{path}: the suffix names no format",
                 f"end it in {' '.join(suffixes)}, or give --json, --ndjson, --csv or --tsv",
             )
-        check_writable(path, force=force)
+        check_writable(path, force=force, inputs=inputs)
     if len(asked) > 1:
         raise UsageError(f"two formats at once: {' and '.join(asked)}", "give one of them")
     chosen = next(iter(asked), Format.TABLE)
@@ -94,7 +126,7 @@ def emit(command: str, report: Report, output: Output) -> None:
     try:
         if output.path is not None:
             _write_file(command, report, output, output.path)
-        elif sys.stdout is not None:
+        else:
             _write_stdout(command, report, output)
     except BrokenPipeError:  # the reader has enough, but a check that fails still fails
         if report.failure is None:
@@ -149,7 +181,7 @@ def talk(line: str) -> None:
     """Write one line on stderr, in whatever encoding it has."""
     if sys.stderr is not None:
         encoding = sys.stderr.encoding or "utf-8"
-        with contextlib.suppress(BrokenPipeError):  # nobody listens: no reason to stop
+        with contextlib.suppress(OSError):  # nobody listens: no reason to stop
             sys.stderr.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
             sys.stderr.flush()
 
@@ -160,7 +192,7 @@ def _write_file(command: str, report: Report, output: Output, path: Path) -> Non
 
 
 def _write_stdout(command: str, report: Report, output: Output) -> None:
-    paper = Paper.of_stdout()
+    paper = Paper.of_descriptor(_stdout.descriptor, _stdout.encoding)
     encoding = paper.encoding if output.format is Format.TABLE else "utf-8"
     blocks = _blocks(_rendered(command, report, output, paper))
     _to_stdout(_encoded(block, encoding) for block in blocks)
@@ -170,6 +202,8 @@ def _to_file(payloads: Iterable[bytes], path: Path) -> None:
     try:
         with complete_or_absent(path) as stream:
             stream.writelines(payloads)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise UnavailableError(
             f"{path}: {error.strerror}", "nothing was written: make room or write elsewhere"
@@ -177,12 +211,11 @@ def _to_file(payloads: Iterable[bytes], path: Path) -> None:
 
 
 def _to_stdout(payloads: Iterable[bytes]) -> None:
-    if sys.stdout is None:
+    if _stdout.is_closed:
         return
     try:
         for payload in payloads:
-            _write_all(payload)
-        sys.stdout.buffer.flush()
+            _stdout.write(payload)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -200,13 +233,6 @@ def _blocks(texts: Iterable[str]) -> Iterator[str]:
             yield "".join(block)
             block, size = [], 0
     yield "".join(block)
-
-
-def _write_all(payload: bytes) -> None:
-    """Write every byte: under PYTHONUNBUFFERED the stream is raw and may take only a part."""
-    rest = memoryview(payload)
-    while rest:
-        rest = rest[sys.stdout.buffer.write(rest) :]
 
 
 def _encoded(text: str, encoding: str) -> bytes:

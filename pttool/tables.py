@@ -2,7 +2,6 @@
 
 import io
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,10 +18,10 @@ NARROWEST = 9  # of a column, on the average, for numbers to stay on one line
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """What a table is drawn on."""
+    """What a table is drawn on: a terminal has a width."""
 
     encoding: str
-    terminal: bool = False
+    width: int = 0
     colour: bool = False
 
     @property
@@ -31,18 +30,19 @@ class Paper:
         return not self.encoding.lower().startswith("utf")
 
     @classmethod
-    def of_stdout(cls) -> "Paper":
-        """Return standard output's paper: NO_COLOR beats FORCE_COLOR beats the terminal."""
-        terminal = sys.stdout.isatty()
+    def of_descriptor(cls, descriptor: int, encoding: str) -> "Paper":
+        """Return an open file's paper: NO_COLOR beats FORCE_COLOR beats the terminal."""
+        terminal = os.isatty(descriptor)
         forced = os.environ.get("FORCE_COLOR", "").lower() not in ("", "0", "false")
         unwanted = os.environ.get("FORCE_COLOR", "").lower() in ("0", "false")
         plain = unwanted or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
-        return cls(sys.stdout.encoding or "utf-8", terminal, (terminal or forced) and not plain)
+        width = _terminal_width(descriptor) if terminal else 0
+        return cls(encoding, width, (terminal or forced) and not plain)
 
 
 def table(report: Report, header: bool, paper: Paper) -> Iterator[str]:
     """Draw the rows and, with a header, the footer."""
-    draw = _terminal_table if paper.terminal else _piped_table
+    draw = _terminal_table if paper.width else _piped_table
     yield from draw(report, header, paper)
     if header and report.footer:
         yield from _footer(report, paper)
@@ -106,7 +106,7 @@ def _terminal_table(report: Report, header: bool, paper: Paper) -> Iterator[str]
     from rich.table import Table
     from rich.text import Text
 
-    width = _terminal_width()
+    width = paper.width
     cells = _terminal_cells(report, paper)
     columns = _that_fit(report.columns, cells, width)
     roomy = width >= NARROWEST * len(columns)
@@ -173,11 +173,11 @@ def _that_fit(columns: Sequence[Column], cells: dict[str, list[str]], width: int
     return fitting
 
 
-def _terminal_width() -> int:
+def _terminal_width(descriptor: int) -> int:
     columns = os.environ.get("COLUMNS", "")
-    if columns.isdigit() and int(columns) > 0:
+    if columns.isascii() and columns.isdecimal() and int(columns) > 0:
         return int(columns)
-    return os.get_terminal_size(sys.stdout.fileno()).columns or USUAL_WIDTH
+    return os.get_terminal_size(descriptor).columns or USUAL_WIDTH
 
 
 def _footer(report: Report, paper: Paper) -> Iterator[str]:

@@ -6,10 +6,9 @@ import io
 import json
 import os
 import re
-import sys
 import unicodedata
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import TypeVar
 from unittest import mock
 
@@ -17,6 +16,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pttool import output
 from pttool.core.report import Column, Report
 from pttool.output import Format, Output, emit
 
@@ -39,17 +39,16 @@ def _report(name: str) -> Report:
     return Report(fields, columns, [item], {"name": name, "worst": float("inf")})
 
 
-@contextmanager
-def _stdout(encoding: str) -> Iterator[io.BytesIO]:
-    raw = io.BytesIO()
-    with mock.patch.object(sys, "stdout", io.TextIOWrapper(raw, encoding=encoding)):
-        yield raw
-
-
 def _written(name: str, format: Format, encoding: str = "utf-8") -> bytes:
-    with _stdout(encoding) as raw:
+    """Return what a report of one item is as a file's or pipe's bytes."""
+    read, write = os.pipe()
+    stdout = SimpleNamespace(is_closed=False, descriptor=write, encoding=encoding)
+    stdout.write = lambda payload: os.write(write, payload)
+    with mock.patch.object(output, "_stdout", stdout):
         emit("test", _report(name), Output(format))
-        return raw.getvalue()
+    os.close(write)
+    with os.fdopen(read, "rb") as stream:
+        return stream.read()
 
 
 def _each_nasty(test: Test) -> Test:

@@ -145,7 +145,7 @@ class DocumentOptions:
     ] = None
     force: Annotated[bool, Option("--force", help="Replace FILE if it exists.")] = False
 
-    def choose(self) -> Output:
+    def choose(self, files: list[Path]) -> Output:
         """Return the output asked for; raises UsageError for two formats or a hopeless FILE."""
         asked = [format for format in Format if getattr(self, format.value, False)]
         if self.excel and not asked:
@@ -156,6 +156,7 @@ class DocumentOptions:
             path=self.output,
             force=self.force,
             suffixes={**SUFFIXES, **DOCUMENT_SUFFIXES},
+            inputs=files,
         )
 
 
@@ -233,7 +234,7 @@ def report(
         pttool eval report --true y.npy --scores logits.npy --topk 1,5 --json
         pttool eval report preds.npz --fail-under accuracy=0.9 --fail-under recall:cat=0.8
     """
-    destination = output.choose()
+    destination = output.choose(files or [])
     from pttool.core.eval.report import Options, make
 
     options = Options.parse(

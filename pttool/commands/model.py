@@ -49,7 +49,7 @@ def summary(
         pttool model summary net.py:Net -i ids:int64:128 -i mask:bool:128 -b 8
         pttool model summary resnet18 --kw num_classes=10 --json | jq .summary.macs
     """
-    destination, specs = output.choose(), inputs.specs()
+    destination, specs = output.choose(model), inputs.specs()
     fields = None if columns is None else parse_fields(columns)
     resolved = build.resolve(model)
     from pttool.core.model.summary import summary as summarise
@@ -100,7 +100,7 @@ def params(
         pttool model params resnet18 --filter '*.bn*.weight' --csv
         pttool model params net.py:Net --frozen --json | jq .summary.params
     """
-    destination = output.choose()
+    destination = output.choose(model)
     if frozen and trainable:
         raise UsageError("--frozen and --trainable together list nothing", "give one of them")
     if verify and (filter or frozen or trainable):
@@ -131,7 +131,7 @@ def layers(
         pttool model layers resnet18
         pttool model layers vit_b_16 --tsv --no-header | cut -f1
     """
-    destination, specs = output.choose(), inputs.specs()
+    destination, specs = output.choose(model), inputs.specs()
     resolved = build.resolve(model)
     from pttool.core.model.layers import layers as list_layers
 
@@ -156,7 +156,7 @@ def freeze(
         pttool model freeze resnet18 conv1 bn1 'layer[12]'
         pttool model freeze vit_b_16 '*.ln_*' --json | jq .summary.trainable_after
     """
-    destination = output.choose()
+    destination = output.choose(model)
     resolved = build.resolve(model)
     from pttool.core.model.freeze import freeze as would_freeze
 

@@ -2,20 +2,21 @@
 
 import contextlib
 import os
+import shlex
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from pttool.errors import UnavailableError, UsageError
 
 
-def check_writable(path: Path, *, force: bool) -> None:
+def check_writable(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
     """Refuse, before any work is done, an output that can't be written or must not be replaced.
 
     Raises UsageError, naming the path, for a folder, a missing parent, or an existing file without
-    `force`; UnavailableError for a parent that can't be written.
+    `force` or one of the `inputs`; UnavailableError for a parent that can't be written.
     """
     try:
         is_folder = path.is_dir()
@@ -24,13 +25,15 @@ def check_writable(path: Path, *, force: bool) -> None:
         raise UsageError(f"{path}: {error.strerror}", "choose another name") from error
     if is_folder:
         raise UsageError(f"{path}: is a folder", "give a file name to write to")
-    parent = path.parent
+    parent = _resolved(path).parent
     if not parent.is_dir():
-        raise UsageError(f"{path}: there is no folder {parent}", f"mkdir -p {parent}")
+        shown = shlex.quote(str(path.parent))
+        raise UsageError(f"{path}: there is no folder {parent}", f"make it first: mkdir -p {shown}")
     if path.exists() and not _is_device(path):
+        if any(given.exists() and given.samefile(path) for given in inputs):
+            raise UsageError(f"{path}: is an input", "write to another file")
         if not force:
             raise UsageError(f"{path}: already exists", "--force replaces it")
-        parent = _resolved(path).parent
     if not _is_device(path) and not os.access(parent, os.W_OK | os.X_OK):
         raise UnavailableError(f"{path}: no permission to write in {parent}", "write elsewhere")
 

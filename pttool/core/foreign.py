@@ -31,9 +31,9 @@ def foreign_code(what: str) -> Iterator[None]:
             warnings.simplefilter("ignore")
         try:
             yield
-        except PttoolError:
+        except (PttoolError, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise InputError(f"{what}: {one_line(error)}", _where(error)) from error
 
 
@@ -60,7 +60,7 @@ def load_from_file(path: Path, attribute: str) -> Any:
         raise InputError(f"{path}: is no Python file", "give a file whose name ends in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    with foreign_code(str(path)):
+    with foreign_code(str(path)), _arguments(str(path)):
         exec(compile(source, path, "exec"), module.__dict__)
     return _attribute(module, attribute, str(path))
 
@@ -76,7 +76,7 @@ def load_from_module(module_name: str, attribute: str) -> Any:
 @contextlib.contextmanager
 def stdout_to_stderr() -> Iterator[None]:
     """Send to stderr whatever is printed in the block, by Python, C code or a child process."""
-    if sys.stdout is None:
+    if sys.stdout is None or sys.stdout.closed:
         yield
         return
     sys.stdout.flush()
@@ -106,6 +106,16 @@ def _talk_stream() -> Iterator[TextIO]:
             stream.close()
 
 
+@contextlib.contextmanager
+def _arguments(*arguments: str) -> Iterator[None]:
+    """Show a script that looks at them these arguments, not pttool's."""
+    kept, sys.argv = sys.argv, list(arguments)
+    try:
+        yield
+    finally:
+        sys.argv = kept
+
+
 def _flush_c_stdio() -> None:
     """Flush what C code printed, which libc would write to the real stdout at exit."""
     import ctypes
@@ -118,6 +128,8 @@ def _where(error: BaseException) -> str | None:
     """Return the user's own line that raised or led to it."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"look at {error.filename}:{error.lineno}"
+    if isinstance(error, ImportError) and "relative import" in str(error):
+        return "name it as a module of its package: package.module:ATTR"
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(_NOT_THE_USERS)]
     if not own:

@@ -30,7 +30,8 @@ def animals(tmp_path: Path) -> Path:
 
 
 def _save(folder: Path, arrays: Mapping[str, Any]) -> None:
-    np.savez(folder / "preds.npz", **{name: np.array(value) for name, value in arrays.items()})
+    named: Any = {name: np.array(value) for name, value in arrays.items()}
+    np.savez(folder / "preds.npz", **named)
 
 
 def _json(pttool: Pttool, *args: str) -> dict[str, Any]:

@@ -63,6 +63,20 @@ def test_a_full_disk_is_one_line(net: Path, environment: dict[str, str], args: l
     assert done.stderr == b"pttool: error: standard output: No space left on device\n"
 
 
+@pytest.mark.parametrize("target", ["2>&1 | true", "2>/dev/full", "2>&-"])
+def test_a_stderr_that_takes_nothing_changes_no_exit_code(
+    environment: dict[str, str], target: str
+) -> None:
+    script = f'"$0" modle {target}; echo ${{PIPESTATUS[0]}}'
+    done = subprocess.run(
+        ["bash", "-c", script, PTTOOL],
+        env={**environment, "PYTHONUNBUFFERED": ""},
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    assert done.stdout == "2\n"
+
+
 def test_a_closed_stdout_is_no_failure(environment: dict[str, str]) -> None:
     done = subprocess.run(
         ["bash", "-c", '"$0" --help >&-', PTTOOL], env=environment, stderr=subprocess.PIPE

@@ -83,6 +83,47 @@ class StubbornMode(Net):
     def train(self, mode=True):
         sys.exit("I quit")
 
+class Threaded(Net):
+    def __init__(self):
+        super().__init__()
+        import threading, time
+        def chatter():
+            while True:
+                print("from a thread")
+                time.sleep(0.001)
+        threading.Thread(target=chatter, daemon=True).start()
+
+class OwnCall(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3)
+    def __call__(self, x):
+        return self.b(self.a(x))
+    def forward(self, x):
+        return x
+
+class NoInput(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(3, 3))
+    def forward(self):
+        return self.w @ self.w
+
+class Unregistered(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = [torch.zeros(8, 3)]
+    def forward(self, x):
+        return x @ self.w[0].t()
+
+def closes_real_stdout():
+    sys.__stdout__.close()
+    return Net()
+
+def cancelled():
+    import asyncio
+    raise asyncio.CancelledError
+
 def loud(printer=print):
     print("from print")
     os.system("echo from a child")
@@ -182,6 +223,11 @@ def test_params_by_module_largest_first(pttool: Pttool) -> None:
         (["Net", "-i", "4", "--dtype", "bfloat16"], {"param_bytes": 20}),
         (["Net", "-i", "4", "--mode", "train"], {"mode": "train"}),
         (["Net", "-i", "4", "--device", "cpu"], {"device": "cpu"}),
+        (["NoInput"], {"macs": 27, "output_shape": [3, 3]}),
+        (["OwnCall", "-i", "3"], {"macs": 18, "params": 24}),
+        (["Unregistered", "-i", "3"], {"macs": 24, "peak_activation_bytes": 32}),
+        (["Threaded", "-i", "4"], {"params": 10}),
+        (["closes_real_stdout", "-i", "4"], {"params": 10}),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )  # fmt: skip
@@ -269,6 +315,10 @@ def test_what_foreign_code_prints_never_spoils_the_data(
         ("resnet18", ["-b", "1" + "0" * 20], 3, ["shape"]),
         ("nets.py:number.real.foo", [], 2, ["'foo'"]),
         ("nets.py:StubbornMode", ["-i", "4"], 3, ["I quit"]),
+        ("nets.py:cancelled", ["-i", "4"], 3, ["CancelledError"]),
+        ("nets.py:Net", ["-i", "4", "--csv", "--force", "-o", "nets.py"], 2, ["is an input"]),
+        ("nets.py:Net", ["--kw", "width={[]:1}"], 2, ["no Python literal"]),
+        ("resnet18", ["-i"], 2, ["pttool model summary --help"]),
         ("folder:Net", [], 3, ["folder: is a folder"]),
         ("resnet18", ["--device", "cuda"], 4, ["CUDA"]),
     ],
@@ -310,6 +360,13 @@ def test_a_failing_forward_shows_what_it_reached(
     document = json.loads(done.stdout)
     assert document["summary"]["partial"] is True
     assert document["items"][0]["output_shape"] is None
+
+
+def test_a_wrong_dtype_fails_on_meta_as_on_a_device(pttool: Pttool) -> None:
+    done = pttool("model", "summary", "resnet18", "-i", "float64:3,64,64")
+    assert done.returncode == 3
+    assert "conv1" in done.stderr
+    assert "torch.float64 and torch.float32" in done.stderr
 
 
 def test_columns_are_chosen_for_tables_and_csv(pttool: Pttool) -> None:

@@ -43,7 +43,7 @@ def needs_values(error: BaseException) -> bool:
     return isinstance(error, Exception) and bool(_META.search(str(error)))
 
 
-_META = re.compile(r"(?<![a-z])meta(?![a-z])|\bfake impl\b", re.IGNORECASE)
+_META = re.compile(r"(?<![a-z])meta(?![a-z])|\bfake impl\b|incompatible tensor type", re.IGNORECASE)
 
 
 class _Uninitialised(TorchFunctionMode):

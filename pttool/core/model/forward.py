@@ -12,7 +12,7 @@ from pttool.core.foreign import foreign_code, one_line
 from pttool.core.imports import without_dynamo
 from pttool.core.model.build import needs_values
 from pttool.core.model.detection import is_detector
-from pttool.core.model.inputs import Inputs, check_call, make_inputs
+from pttool.core.model.inputs import Inputs, check_call, make_inputs, takes_nothing
 from pttool.core.model.isolation import borrowed
 from pttool.core.model.names import buffers_by_name, parameters_by_name
 from pttool.core.model.parameters import lazy_note, totals
@@ -85,7 +85,7 @@ def inputs_for(
 
 
 def _default_inputs(resolved: Resolved) -> Sequence[InputSpec]:
-    if not resolved.default_inputs:
+    if not resolved.default_inputs and not takes_nothing(resolved.module):
         raise UsageError(
             f"{resolved.name}: names no input size of its own",
             "give the shape without the batch dimension: -i 3,224,224",
@@ -101,7 +101,8 @@ def _run(
     notes: tuple[str, ...] = (),
 ) -> Forward:
     model, device = resolved.module, resolved.device
-    inputs = inputs_for(model, specs, batch, device)
+    with foreign_code(resolved.name):  # a model's own parameters() may do anything
+        inputs = inputs_for(model, specs, batch, device)
     check_call(model, inputs)
     with without_dynamo(), foreign_code(resolved.name), on_loan(resolved, training=training):
         found = trace(model, inputs, device=device, grad=training)

@@ -1,5 +1,6 @@
 """Make the tensors that a model is called with, from their specs."""
 
+import contextlib
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -77,6 +78,14 @@ def check_call(module: nn.Module, inputs: Inputs) -> None:
             f"{type(module).__name__}.forward can't take the {given} input(s) given: {error}",
             f"it takes ({wanted}): one -i for each, or -i NAME:D1,D2",
         ) from error
+
+
+def takes_nothing(module: nn.Module) -> bool:
+    """Tell whether the module's forward can be called without inputs."""
+    with contextlib.suppress(TypeError, ValueError):
+        inspect.signature(module.forward).bind()
+        return True
+    return False
 
 
 def _tensor(

@@ -4,6 +4,7 @@ torch's `flop_registry` counts 2 floating-point operations per multiply-accumula
 formulas here; `macs` are half of them. They count matrix products, convolutions and attention.
 """
 
+import logging
 import re
 from collections.abc import Callable
 from math import prod
@@ -11,7 +12,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import flop_registry
+
+# It logs, where triton is missing, what is no news to anyone.
+logging.getLogger("torch.utils.flop_counter").disabled = True
+from torch.utils.flop_counter import flop_registry  # noqa: E402
 
 aten = torch.ops.aten
 Formula = Callable[..., int]
@@ -39,6 +43,21 @@ def is_uncounted(packet: Any) -> bool:
     return bool(_PRODUCTS.search(name)) and not _WITHOUT_PRODUCTS.search(name)
 
 
+def check_dtypes(packet: Any, args: tuple[Any, ...]) -> None:
+    """Raise RuntimeError, as a device would, for a product of tensors of different types.
+
+    torch's meta kernels let them through.
+    """
+    if packet in _SAME_TYPE:
+        types = list(dict.fromkeys(arg.dtype for arg in args if isinstance(arg, Tensor)))
+        if len(types) > 1:
+            raise RuntimeError(f"expected tensors of one dtype, but got {types[0]} and {types[1]}")
+
+
+_SAME_TYPE = frozenset((
+    aten.mm, aten.addmm, aten.bmm, aten.baddbmm, aten.mv, aten.addmv, aten.convolution,
+    aten._convolution,
+))  # fmt: skip
 _PRODUCTS = re.compile(
     "mm|mv|conv|rnn|lstm|gru|attention|linear|fft|linalg|cholesky|triangular|^lu_|^qr|svd|[cp]dist"
 )

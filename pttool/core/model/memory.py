@@ -32,6 +32,10 @@ class ActivationBytes:
                 self.peak = max(self.peak, self._alive)
                 weakref.finalize(storage, self._free, key, size)
 
+    def know(self, arguments: Any) -> None:
+        """Leave out what an operator reads but none has made: tensors that are not registered."""
+        self._known |= {key for key, _ in storages(tree_leaves(arguments))}
+
     def saving(self) -> contextlib.AbstractContextManager[None]:
         """Return a context that counts what autograd saves for the backward, each storage once."""
         return torch.autograd.graph.saved_tensors_hooks(self._save, _unchanged)

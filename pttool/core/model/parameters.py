@@ -58,7 +58,12 @@ def params(
         **totals(listed, buffers_by_name(resolved.module)),
     }
     return Report(
-        tuple(column.key for column in columns), columns, items, summary, FOOTER, lazy_note(listed)
+        tuple(column.key for column in columns),
+        columns,
+        items,
+        summary,
+        FOOTER,
+        _notes(selection, listed),
     )
 
 
@@ -80,11 +85,11 @@ def totals(parameters: Sequence[NamedTensor], buffers: Sequence[NamedTensor]) ->
 _COLUMNS = (
     Column("name", "Name"),
     Column("shape", "Shape", "shape"),
-    Column("dtype", "Type"),
+    Column("dtype", "Type", optional=True),
     Column("numel", "Elements", "count"),
     Column("trainable", "Trainable", "flag"),
-    Column("bytes", "Size", "bytes"),
-    Column("shared_with", "Shared with", "shape"),
+    Column("bytes", "Size", "bytes", optional=True),
+    Column("shared_with", "Shared with", "shape", optional=True),
 )
 _MODULE_COLUMNS = (
     Column("name", "Module", "text"),
@@ -131,6 +136,12 @@ def _sort_key(sort: Sort) -> Callable[[dict[str, Any]], Any]:
     if sort is Sort.NAME:
         return lambda item: item["name"]
     return lambda item: -(item[sort] or 0)
+
+
+def _notes(selection: Selection, listed: Sequence[NamedTensor]) -> tuple[str, ...]:
+    if not listed and selection != Selection():
+        return ("no parameter is selected: globs match whole names, as '*.weight'",)
+    return lazy_note(listed)
 
 
 def lazy_note(parameters: Sequence[NamedTensor]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from torch import nn
 
+from pttool.core.foreign import stdout_to_stderr
 from pttool.core.imports import without_dynamo
 from pttool.core.model import detection
 from pttool.core.model.spec import InputSpec
@@ -24,10 +25,10 @@ FLOW_SIZE = 512
 def torchvision() -> ModuleType:
     """Return torchvision. Raises UnavailableError when it is missing or doesn't fit torch."""
     try:
-        with warnings.catch_warnings(), without_dynamo():
+        with stdout_to_stderr(), warnings.catch_warnings(), without_dynamo():
             warnings.simplefilter("ignore")
             import torchvision.models
-    except (ImportError, RuntimeError, OSError, AttributeError) as error:
+    except (Exception, SystemExit) as error:  # a broken package fails in any way
         import torch
 
         reason = " ".join(str(error).split())
@@ -99,6 +100,9 @@ def default_inputs(name: str, module: nn.Module, weights: Any = None) -> tuple[I
     """
     if detection.is_detector(module):
         return (detection.own_size(module),)
+    size = getattr(module, "image_size", None)
+    if weights is None and isinstance(size, int):  # vision transformers are made for one size
+        return (InputSpec((3, size, size)),)
     if weights is None:
         with contextlib.suppress(ValueError):
             weights = next(iter(torchvision().models.get_model_weights(name)), None)

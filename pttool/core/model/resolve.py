@@ -1,9 +1,9 @@
 """From what the user typed to a module: `resolve` is what every command with a MODEL calls."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from inspect import isclass
 from pathlib import Path
 from typing import Any
 
@@ -191,8 +191,10 @@ def _call(name: str, construction: Construction) -> nn.Module:
         module = construction.factory(**keywords)
     except TypeError as error:
         raise _refused(name, error, keywords) or error from error
+    if inspect.iscoroutine(module):
+        module.close()
     if not isinstance(module, nn.Module):
-        kind = module.__name__ if isclass(module) else type(module).__name__
+        kind = module.__name__ if inspect.isclass(module) else type(module).__name__
         raise InputError(
             f"{name}: made an object of type {kind}, not a torch.nn.Module",
             "name a class, a function that returns a model, or a model",

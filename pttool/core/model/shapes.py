@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor
 
 DEEPEST = 6
+MOST_ELEMENTS = 64
 
 
 def describe(value: Any, depth: int = 0) -> Any:
@@ -25,7 +26,8 @@ def describe(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Mapping):
         return {str(key): describe(element, depth + 1) for key, element in value.items()}
     if isinstance(value, list | tuple):
-        return [describe(element, depth + 1) for element in value]
+        shown = [describe(element, depth + 1) for element in value[:MOST_ELEMENTS]]
+        return shown + [f"and {len(value) - MOST_ELEMENTS} more"] * (len(value) > MOST_ELEMENTS)
     return type(value).__name__
 
 
@@ -45,6 +47,7 @@ def describe_call(positional: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
     """Return the shapes of a call: of its only argument, or a list, with named ones by name."""
     shapes = [describe(value) for value in positional]
     if named:
-        by_name = {name: describe(value) for name, value in named.items()}
-        return [*shapes, by_name] if shapes else by_name
+        by_name = {name: describe(value) for name, value in named.items() if value is not None}
+        shapes += [by_name] if by_name and shapes else []
+        return shapes[0] if len(shapes) == 1 else shapes or by_name
     return shapes[0] if len(shapes) == 1 else shapes

@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -87,6 +88,8 @@ def parse_model(text: str) -> ModelSpec:
     source, colon, attribute = text.rpartition(":")
     if colon:
         return _parse_attribute(text, source, attribute)
+    if not text:
+        raise UsageError("MODEL is empty", "give a torchvision name or FILE.py:ATTR")
     path = Path(text)
     if re.fullmatch(r"[\w-]+", text):
         return PublishedModel(text)
@@ -147,8 +150,10 @@ def parse_keyword(text: str) -> tuple[str, Any]:
     if not (equals and name.isidentifier()):
         raise UsageError(f"--kw {text!r}: is not NAME=VALUE", "--kw num_classes=10")
     try:
-        return name, ast.literal_eval(literal)
-    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return name, ast.literal_eval(literal)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
         raise UsageError(
             f"--kw {name}: {literal!r} is no Python literal",
             f"numbers, True, None, lists; text in quotes: --kw '{name}=\"text\"'",

@@ -17,7 +17,7 @@ from pttool.core.model.attention import fused_attention
 from pttool.core.model.bounds import NOT_DATA_DEPENDENT, largest_result
 from pttool.core.model.detection import is_detector, masks_kept_on_meta
 from pttool.core.model.inputs import Inputs
-from pttool.core.model.macs import formulas, is_uncounted
+from pttool.core.model.macs import check_dtypes, formulas, is_uncounted
 from pttool.core.model.memory import ActivationBytes
 from pttool.core.model.names import Names
 from pttool.core.model.shapes import describe, describe_call
@@ -72,7 +72,7 @@ def trace(model: nn.Module, inputs: Inputs, *, device: str, grad: bool) -> Trace
     bounded = device == "meta" and is_detector(model)
     activations = ActivationBytes([*model.parameters(), *model.buffers()], inputs.tensors())
     found = Trace(activations)
-    calls = _Calls(model, found)
+    calls = _Calls(model, found, inputs)
     with (
         stdout_to_stderr(),
         calls.hooked(),
@@ -83,14 +83,14 @@ def trace(model: nn.Module, inputs: Inputs, *, device: str, grad: bool) -> Trace
         _slow_but_counted(),
         activations.saving(),
         masks_kept_on_meta() if bounded else contextlib.nullcontext(),
-        _Operators(found, calls, bounded),
+        _Operators(found, calls, on_meta=device == "meta", bounded=bounded),
     ):
         try:
-            calls.enter_unhookable(model, inputs)
             output = model(*inputs.positional, **inputs.named)
-            calls.leave_unhookable(model, output)
-            found.activations.see(output)
-        except (Exception, SystemExit) as error:
+            calls.root.output_shape = describe(output)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             found.error, found.failing = error, calls.that_raised(error)
     return found
 
@@ -123,11 +123,13 @@ def _slow_but_counted() -> Iterator[None]:
 class _Calls:
     """Builds the tree of module calls from forward hooks."""
 
-    def __init__(self, model: nn.Module, found: Trace) -> None:
-        self.innermost: Call | None = None
+    def __init__(self, model: nn.Module, found: Trace, inputs: Inputs) -> None:
+        # Not from a hook: TorchScript has none, and a model's own __call__ may not call it.
+        self.root = Call(model, "", None, describe_call(inputs.positional, inputs.named))
+        self.innermost = self.root
+        found.root = self.root
         self._model = model
         self._names = Names(model)
-        self._found = found
         self._raised: list[tuple[BaseException, Call]] = []
 
     @contextlib.contextmanager
@@ -145,17 +147,16 @@ class _Calls:
 
     def _enter(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         parent = self.innermost
-        name = self._names.of(module, parent.module, parent.name) if parent else ""
+        if module is self._model and parent is self.root:
+            return
+        name = self._names.of(module, parent.module, parent.name)
         call = Call(module, name, parent, describe_call(args, kwargs))
-        if parent is not None:
-            parent.children.append(call)
-        elif self._found.root is None:
-            self._found.root = call
+        parent.children.append(call)
         self.innermost = call
 
     def _leave(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         call = self.innermost
-        if call is None or call.module is not module:
+        if call.module is not module or call.parent is None:
             return
         raised = sys.exc_info()[1]  # while an error passes through, the hook is called as well
         if raised is not None and output is None:
@@ -164,19 +165,9 @@ class _Calls:
             call.output_shape = describe(output)
         self.innermost = call.parent
 
-    def that_raised(self, error: BaseException) -> Call | None:
+    def that_raised(self, error: BaseException) -> Call:
         """Return the innermost call that an error came from."""
-        return next((call for raised, call in self._raised if raised is error), self._found.root)
-
-    def enter_unhookable(self, model: nn.Module, inputs: Inputs) -> None:
-        """Open the root's call where hooks can't: TorchScript runs as one."""
-        if isinstance(model, torch.jit.ScriptModule):
-            self._enter(model, inputs.positional, inputs.named)
-
-    def leave_unhookable(self, model: nn.Module, output: Any) -> None:
-        """Close it again."""
-        if isinstance(model, torch.jit.ScriptModule):
-            self._leave(model, (), output)
+        return next((call for raised, call in self._raised if raised is error), self.root)
 
 
 class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -184,10 +175,11 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     supports_higher_order_operators = True
 
-    def __init__(self, found: Trace, calls: _Calls, bounded: bool) -> None:
+    def __init__(self, found: Trace, calls: _Calls, *, on_meta: bool, bounded: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._found = found
         self._calls = calls
+        self._on_meta = on_meta
         self._bounded = bounded
         self._formulas = formulas()
 
@@ -212,6 +204,9 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 output = func.decompose(*args, **kwargs)
             if output is not NotImplemented:
                 return output
+        if formula is not None and self._on_meta:
+            check_dtypes(packet, args)
+        self._found.activations.know((args, kwargs))
         output = func(*args, **kwargs)
         if formula is not None:
             self._add(formula(*args, **kwargs, out_val=output))
@@ -228,6 +223,5 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _add(self, flops: int) -> None:
         self._found.flops += flops
-        if self._calls.innermost is not None:
-            for call in self._calls.innermost.ancestry():
-                call.flops += flops
+        for call in self._calls.innermost.ancestry():
+            call.flops += flops
