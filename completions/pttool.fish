@@ -492,7 +492,8 @@ function __pttool_describe --no-scope-shadowing
                 '--help  Show the help and exit'
         case 'pttool eval'
             set commands \
-                'report  Report precision, recall, F1 and confusions per class, with the totals'
+                'report  Report precision, recall, F1 and confusions per class, with the totals' \
+                'compare  Compare two models on the same samples: differences, and whether they can be chance'
             set options \
                 '-h  Show the help and exit' \
                 '--help  Show the help and exit'
@@ -510,8 +511,13 @@ function __pttool_describe --no-scope-shadowing
                 '--macro=seen,all  Average over classes seen, or over all' \
                 '--seen-only  List only classes that occur' \
                 '--worst=@nothing  List the N classes with the lowest F1' \
+                '--sort=name,label,support,precision,recall,f1  By name or label, or the largest first' \
+                '--pairs=@nothing  Tell the N most confused pairs' \
                 '--topk=@nothing  Top-k accuracies' \
                 '--ece-bins=@nothing  Bins of the calibration error' \
+                '--matrix=@file  Write the confusion matrix too: .csv, .npz or .png' \
+                '--normalize  Divide each row of the matrix by its sum' \
+                '--verify  Compare with scikit-learn\'s figures' \
                 '--ci=@nothing  Confidence intervals at this level, as 0.95' \
                 '--seed=@nothing  Seed of the bootstrap' \
                 '--fail-under=@nothing  Exit with 1 if a metric is lower; repeatable' \
@@ -528,6 +534,29 @@ function __pttool_describe --no-scope-shadowing
                 '--no-header  Leave out the header' \
                 '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv, .txt, .md, .tex or .html' \
                 '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv, .txt, .md, .tex or .html' \
+                '--force  Replace FILE if it exists' \
+                '-h  Show the help and exit' \
+                '--help  Show the help and exit'
+        case 'pttool eval compare'
+            set arguments '@file' '@file'
+            set options \
+                '--true=@nothing  Key of the labels, or a .npy file without FILE' \
+                '--pred=@nothing  Key of the predictions, or a .npy file' \
+                '--scores=@nothing  Key of the scores (N, C), or a .npy file' \
+                '--classes=@file  Class names: a line each, JSON, YAML, or a folder of class folders' \
+                '--num-classes=@nothing  Number of classes' \
+                '--ignore-index=@nothing  Drop samples with this label' \
+                '--nan=refuse,drop  What to do about scores that are not finite' \
+                '--ci=@nothing  Level of the interval' \
+                '--seed=@nothing  Seed of the bootstrap' \
+                '--fail-if-worse  Exit with 1 if B\'s accuracy is lower' \
+                '--json  Write one JSON document' \
+                '--ndjson  Write one JSON object per row' \
+                '--csv  Write the rows as CSV' \
+                '--tsv  Write the rows as TSV' \
+                '--no-header  Leave out the header, and the footer of a table' \
+                '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt' \
+                '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt' \
                 '--force  Replace FILE if it exists' \
                 '-h  Show the help and exit' \
                 '--help  Show the help and exit'

@@ -9,12 +9,12 @@ from enum import StrEnum
 from pathlib import Path
 
 from pttool.core.files import check_writable, complete_or_absent
-from pttool.core.report import Item, Report
+from pttool.core.report import Report
+from pttool.data_formats import json_document, json_lines, separated
 from pttool.errors import UnavailableError, UsageError
 from pttool.tables import Paper, table
-from pttool.values import json_text, printable, raw_cell
+from pttool.values import printable
 
-SCHEMA = 1
 BLOCK_CHARACTERS = 1 << 16
 
 
@@ -41,6 +41,7 @@ SUFFIXES = {
 }
 
 
+DOCUMENTS = (Format.CSV, Format.MD, Format.LATEX, Format.HTML)
 DOCUMENT_SUFFIXES = {
     ".md": Format.MD,
     ".tex": Format.LATEX,
@@ -57,6 +58,11 @@ class Output:
     header: bool = True
     path: Path | None = None
 
+    @property
+    def is_for_people(self) -> bool:
+        """Whether it is a table in a terminal."""
+        return self.format is Format.TABLE and self.path is None and _stdout.is_terminal
+
 
 class _Stdout:
     """The real standard output, which code that isn't ours can't reach once it is kept."""
@@ -65,6 +71,11 @@ class _Stdout:
         self.is_closed = sys.stdout is None
         self.encoding = "utf-8" if self.is_closed else sys.stdout.encoding
         self.descriptor = 1
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether people read it."""
+        return not self.is_closed and os.isatty(self.descriptor)
 
     def keep(self) -> None:
         """Move it to another descriptor, and point 1 and what Python prints at stderr."""
@@ -248,46 +259,10 @@ def _rendered(command: str, report: Report, output: Output, paper: Paper) -> Ite
         case Format.TABLE:
             return table(report, output.header, paper)
         case Format.JSON:
-            return _json(command, report, paper)
+            return json_document(command, report, ascii_only=paper.is_narrow)
         case Format.NDJSON:
-            return (_item(report, item, paper) + "\n" for item in report.items)
+            return json_lines(report, ascii_only=paper.is_narrow)
         case Format.CSV:
-            return _separated(report, output.header, ",")
+            return separated(report, output.header, ",")
         case _:
-            return _separated(report, output.header, "\t")
-
-
-def _json(command: str, report: Report, paper: Paper) -> Iterator[str]:
-    """One document with an item a line, so that a long one can be read and grepped."""
-    yield f'{{"schema": {SCHEMA}, "command": {json_text(command)},\n"items": ['
-    for index, item in enumerate(report.items):
-        yield (",\n" if index else "\n") + _item(report, item, paper)
-    summary = json_text(report.summary, ascii_only=paper.is_narrow)
-    notes = json_text(report.notes, ascii_only=paper.is_narrow)
-    yield f'\n],\n"summary": {summary},\n"notes": {notes}}}\n'
-
-
-def _item(report: Report, item: Item, paper: Paper) -> str:
-    fields = {field: item[field] for field in report.fields}
-    return json_text(fields, ascii_only=paper.is_narrow)
-
-
-def _separated(report: Report, header: bool, separator: str) -> Iterator[str]:
-    """CSV as RFC 4180 has it, but with newline line ends; TSV likewise, with tabs."""
-    if header:
-        yield _row(report.fields, separator)
-    for item in report.items:
-        yield _row([raw_cell(item[key]) for key in report.fields], separator)
-
-
-def _row(cells: Sequence[str], separator: str) -> str:
-    if list(cells) == [""]:
-        return '""\n'  # an empty line would be no row at all
-    return separator.join(_quoted(cell, separator) for cell in cells) + "\n"
-
-
-def _quoted(cell: str, separator: str) -> str:
-    # Python's csv.writer leaves a lone carriage return bare, which its own reader then refuses.
-    if any(special in cell for special in (separator, '"', "\n", "\r")):
-        return '"' + cell.replace('"', '""') + '"'
-    return cell
+            return separated(report, output.header, "\t")

@@ -1,193 +1,23 @@
 """`pttool eval`: from saved predictions to the numbers."""
 
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument, Option
 
 from pttool.app import noun, verb
-from pttool.output import (
-    DOCUMENT_SUFFIXES,
-    SUFFIXES,
-    Format,
-    Output,
-    choose_output,
-    emit,
-    emit_document,
+from pttool.commands.eval_options import (
+    DocumentOptions,
+    GateOptions,
+    ListingOptions,
+    ReadOptions,
 )
-
-if TYPE_CHECKING:
-    from pttool.core.eval.types import Predictions
+from pttool.errors import UsageError
+from pttool.options import OutputOptions
+from pttool.output import DOCUMENTS, choose_text_output, emit, emit_document, emit_text
 
 app = noun("Precision, recall, F1 and more from saved predictions.")
-
-
-class ConfusedBy(StrEnum):
-    """Which way round confusions are told."""
-
-    ROW = "row"
-    COLUMN = "column"
-
-
-class MacroOver(StrEnum):
-    """Which classes a macro average is over."""
-
-    SEEN = "seen"
-    ALL = "all"
-
-
-class OnNaN(StrEnum):
-    """What becomes of samples with scores that are not finite."""
-
-    REFUSE = "refuse"
-    DROP = "drop"
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
-    """Where labels, predictions and scores are, and what the classes are called."""
-
-    true: Annotated[
-        str | None,
-        Option(
-            "--true",
-            metavar="KEY",
-            help="Key of the labels, or a .npy file without FILE.",
-            show_default=False,
-        ),
-    ] = None
-    pred: Annotated[
-        str | None,
-        Option(
-            "--pred",
-            metavar="KEY",
-            help="Key of the predictions, or a .npy file.",
-            show_default=False,
-        ),
-    ] = None
-    scores: Annotated[
-        str | None,
-        Option(
-            "--scores",
-            metavar="KEY",
-            help="Key of the scores (N, C), or a .npy file.",
-            show_default=False,
-        ),
-    ] = None
-    classes: Annotated[
-        Path | None,
-        Option(
-            "--classes",
-            metavar="FILE",
-            show_default=False,
-            help="Class names: a line each, JSON, YAML, or a folder of class folders.",
-        ),
-    ] = None
-    num_classes: Annotated[
-        int | None,
-        Option("--num-classes", metavar="N", min=1, help="Number of classes.", show_default=False),
-    ] = None
-    ignore_index: Annotated[
-        int | None,
-        Option(
-            "--ignore-index", metavar="N", help="Drop samples with this label.", show_default=False
-        ),
-    ] = None
-    nan: Annotated[OnNaN, Option("--nan", help="What to do about scores that are not finite.")] = (
-        OnNaN.REFUSE
-    )
-
-    def open(self, files: list[Path]) -> "Predictions":
-        """Return the predictions in the files; raises as open_predictions does."""
-        from pttool.core.eval.predictions import open_predictions
-
-        return open_predictions(
-            ["-" if str(file) == "-" else file for file in files],
-            true=self.true,
-            pred=self.pred,
-            scores=self.scores,
-            classes=self.classes,
-            num_classes=self.num_classes,
-            ignore_index=self.ignore_index,
-            drop_nan=self.nan is OnNaN.DROP,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentOptions:
-    """How the report is written, and where."""
-
-    json: Annotated[bool, Option("--json", help="Write one JSON document.")] = False
-    ndjson: Annotated[bool, Option("--ndjson", help="Write one JSON object per class.")] = False
-    csv: Annotated[bool, Option("--csv", help="Write the CSV for spreadsheets.")] = False
-    tsv: Annotated[bool, Option("--tsv", help="Write the classes as TSV, raw.")] = False
-    md: Annotated[bool, Option("--md", help="Write a Markdown table.")] = False
-    latex: Annotated[bool, Option("--latex", help="Write a LaTeX tabular (booktabs).")] = False
-    html: Annotated[bool, Option("--html", help="Write one page with a heat map.")] = False
-    excel: Annotated[
-        bool, Option("--excel", help="Make the CSV one for Excel: BOM, CRLF, no formulas.")
-    ] = False
-    digits: Annotated[
-        int, Option("--digits", metavar="N", min=0, max=17, help="Decimals in documents.")
-    ] = 3
-    no_header: Annotated[bool, Option("--no-header", help="Leave out the header.")] = False
-    output: Annotated[
-        Path | None,
-        Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            show_default=False,
-            help="Write to FILE: .json, .ndjson, .csv, .tsv, .txt, .md, .tex or .html.",
-        ),
-    ] = None
-    force: Annotated[bool, Option("--force", help="Replace FILE if it exists.")] = False
-
-    def choose(self, files: list[Path]) -> Output:
-        """Return the output asked for; raises UsageError for two formats or a hopeless FILE."""
-        asked = [format for format in Format if getattr(self, format.value, False)]
-        if self.excel and not asked:
-            asked = [Format.CSV]
-        return choose_output(
-            asked,
-            header=not self.no_header,
-            path=self.output,
-            force=self.force,
-            suffixes={**SUFFIXES, **DOCUMENT_SUFFIXES},
-            inputs=files,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class GateOptions:
-    """Intervals, and what makes the exit code 1."""
-
-    ci: Annotated[
-        float | None,
-        Option(
-            "--ci",
-            metavar="LEVEL",
-            min=0.5,
-            max=0.9999,
-            show_default=False,
-            help="Confidence intervals at this level, as 0.95.",
-        ),
-    ] = None
-    seed: Annotated[int, Option("--seed", metavar="N", help="Seed of the bootstrap.")] = 0
-    fail_under: Annotated[
-        list[str],
-        Option(
-            "--fail-under",
-            metavar="METRIC[:CLASS]=VALUE",
-            show_default=False,
-            help="Exit with 1 if a metric is lower; repeatable.",
-        ),
-    ] = ()  # type: ignore[assignment]
-    fail_on_ci: Annotated[
-        bool, Option("--fail-on-ci", help="Hold gates against the lower end of the interval.")
-    ] = False
 
 
 @verb(app)
@@ -198,27 +28,22 @@ def report(
     ] = None,
     *,
     read: ReadOptions,
-    confused_by: Annotated[
-        ConfusedBy, Option("--confused-by", help="Tell what a class is taken for, or what for it.")
-    ] = ConfusedBy.ROW,
-    macro: Annotated[
-        MacroOver, Option("--macro", help="Average over classes seen, or over all.")
-    ] = MacroOver.SEEN,
-    seen_only: Annotated[bool, Option("--seen-only", help="List only classes that occur.")] = False,
-    worst: Annotated[
-        int | None,
+    listing: ListingOptions,
+    matrix: Annotated[
+        Path | None,
         Option(
-            "--worst",
-            metavar="N",
-            min=1,
-            help="List the N classes with the lowest F1.",
+            "--matrix",
+            metavar="FILE",
             show_default=False,
+            help="Write the confusion matrix too: .csv, .npz or .png.",
         ),
     ] = None,
-    topk: Annotated[str, Option("--topk", metavar="K,...", help="Top-k accuracies.")] = "1,5",
-    ece_bins: Annotated[
-        int, Option("--ece-bins", metavar="N", min=1, help="Bins of the calibration error.")
-    ] = 15,
+    normalize: Annotated[
+        bool, Option("--normalize", help="Divide each row of the matrix by its sum.")
+    ] = False,
+    verify: Annotated[
+        bool, Option("--verify", help="Compare with scikit-learn's figures.")
+    ] = False,
     gates: GateOptions,
     output: DocumentOptions,
 ) -> None:
@@ -235,23 +60,24 @@ def report(
         pttool eval report preds.npz --fail-under accuracy=0.9 --fail-under recall:cat=0.8
     """
     destination = output.choose(files or [])
-    from pttool.core.eval.report import Options, make
+    if verify and Path("-") in (files or []):
+        raise UsageError("--verify reads twice, which standard input can't", "save it to a file")
+    matrix_file = choose_text_output(matrix, (".csv", ".npz", ".png"), force=output.force)
+    options = listing.parse(read, gates, for_people=destination.is_for_people)
+    from pttool.core.eval.report import make
 
-    options = Options.parse(
-        confused_by=confused_by.value,
-        macro=macro.value,
-        seen_only=seen_only,
-        worst=worst,
-        topk=topk,
-        ece_bins=ece_bins,
-        ignored=() if read.ignore_index is None else (read.ignore_index,),
-        confidence=gates.ci,
-        seed=gates.seed,
-        gates=gates.fail_under,
-        gates_on_interval=gates.fail_on_ci,
-    )
     made = make(read.open(files or []), options)
-    if destination.format in (Format.CSV, Format.MD, Format.LATEX, Format.HTML):
+    if matrix_file is not None:
+        from pttool.core.eval.matrix import matrix_file as matrix_content
+
+        emit_text(matrix_content(made.evaluation, matrix_file, normalize=normalize), matrix_file)
+    if verify:
+        from pttool.core.eval.verify import largest_difference
+
+        name, difference = largest_difference(made.evaluation, read.open(files or []))
+        note = f"scikit-learn differs by at most {difference:.2g} ({name})"
+        made = replace(made, report=made.report.noting(note))
+    if destination.format in DOCUMENTS:
         from pttool.core.eval.documents import document
 
         texts = document(
@@ -266,3 +92,36 @@ def report(
         emit_document(texts, made.report, destination)
     else:
         emit("eval report", made.report, destination)
+
+
+@verb(app)
+def compare(
+    a: Annotated[Path, Argument(metavar="FILE", help="Predictions of model A.")],
+    b: Annotated[Path, Argument(metavar="FILE", help="Predictions of model B.")],
+    *,
+    read: ReadOptions,
+    ci: Annotated[
+        float, Option("--ci", metavar="LEVEL", min=0.5, max=0.9999, help="Level of the interval.")
+    ] = 0.95,
+    seed: Annotated[int, Option("--seed", metavar="N", help="Seed of the bootstrap.")] = 0,
+    fail_if_worse: Annotated[
+        bool, Option("--fail-if-worse", help="Exit with 1 if B's accuracy is lower.")
+    ] = False,
+    output: OutputOptions,
+) -> None:
+    """Compare two models on the same samples: differences, and whether they can be chance.
+
+    Samples are aligned by their index where both have one, else by row. McNemar's p is exact, the
+    interval of the difference a paired bootstrap's.
+
+    Examples:
+        pttool eval compare old.npz new.npz
+        pttool eval compare old.npz new.npz --fail-if-worse --json | jq .summary.mcnemar_p
+    """
+    destination = output.choose()
+    from pttool.core.eval.compare import compare as compare_models
+
+    report = compare_models(
+        read.open([a]), read.open([b]), confidence=ci, seed=seed, fail_if_worse=fail_if_worse
+    )
+    emit("eval compare", report, destination)

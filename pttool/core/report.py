@@ -50,6 +50,10 @@ class Report:
     notes: tuple[str, ...] = ()
     failure: PttoolError | None = None
 
+    def noting(self, note: str) -> "Report":
+        """Return the report with one more note."""
+        return replace(self, notes=(*self.notes, note))
+
     def select(self, keys: Sequence[str]) -> "Report":
         """Return the report with just these columns and fields, in this order."""
         known = {column.key: column for column in self.columns}

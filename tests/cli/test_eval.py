@@ -197,3 +197,74 @@ def test_labels_need_neither_torch_nor_scikit_learn(program: Program, animals: P
         (animals / f"{name}.py").write_text(f"raise SystemExit('{name} was imported')")
     done = program("eval", "report", "preds.npz", "--csv", env={"PYTHONPATH": str(animals)})
     assert done.stdout.startswith("Class,Label")
+
+
+def _models(folder: Path) -> None:
+    """Twelve samples: A is right alone in two of them, B in ten (McNemar's textbook case)."""
+    label = [0] * 12
+    np.savez(folder / "a.npz", label=label, prediction=[0] * 2 + [1] * 10)
+    np.savez(folder / "b.npz", label=label, prediction=[1] * 2 + [0] * 10)
+
+
+def test_two_models_are_compared_on_the_same_samples(pttool: Pttool, tmp_path: Path) -> None:
+    _models(tmp_path)
+    done = pttool("eval", "compare", "a.npz", "b.npz", "--json")
+    document = json.loads(done.stdout)
+    summary = document["summary"]
+    assert (summary["only_a_right"], summary["only_b_right"]) == (2, 10)
+    assert summary["mcnemar_p"] == 0.03857421875
+    assert document["items"][0] == {
+        "metric": "accuracy", "a": 2 / 12, "b": 10 / 12, "difference": pytest.approx(8 / 12),
+    }  # fmt: skip
+    low, high = summary["accuracy_difference_low"], summary["accuracy_difference_high"]
+    assert 0 < low < 8 / 12 < high <= 1
+    assert summary["worse_classes"] == []
+
+
+def test_a_worse_model_fails_where_asked(pttool: Pttool, tmp_path: Path) -> None:
+    _models(tmp_path)
+    assert pttool("eval", "compare", "a.npz", "b.npz", "--fail-if-worse").returncode == 0
+    done = pttool("eval", "compare", "b.npz", "a.npz", "--fail-if-worse", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["summary"]["worse_classes"][0]["class"] == "0"
+
+
+def test_samples_are_aligned_by_their_index(pttool: Pttool, tmp_path: Path) -> None:
+    index = np.arange(6)
+    label = np.array([0, 1, 2, 0, 1, 2])
+    np.savez(tmp_path / "a.npz", label=label, prediction=label, index=index)
+    turned = index[::-1]
+    np.savez(tmp_path / "b.npz", label=label[turned], prediction=label[turned], index=turned)
+    done = pttool("eval", "compare", "a.npz", "b.npz", "--json")
+    assert json.loads(done.stdout)["summary"]["accuracy_difference"] == 0
+    np.savez(tmp_path / "c.npz", label=label[turned], prediction=label[turned])
+    refused = pttool("eval", "compare", "a.npz", "c.npz")
+    assert_refused(refused, 3, "different labels", "row 0")
+
+
+def test_the_matrix_as_a_file(pttool: Pttool, animals: Path) -> None:
+    names = ("--classes", "names.txt")
+    for suffix in ("csv", "npz", "png"):
+        done = pttool("eval", "report", "preds.npz", *names, "--matrix", f"m.{suffix}")
+        assert done.returncode == 0, done.stderr
+    assert (animals / "m.csv").read_text() == (
+        "label,cat,dog,fox,owl\ncat,3,1,0,1\ndog,1,2,0,0\nfox,1,1,0,0\nowl,0,0,0,0\n"
+    )
+    with np.load(animals / "m.npz") as sparse:
+        cells = list(zip(sparse["label"], sparse["prediction"], sparse["count"], strict=True))
+        assert list(sparse["names"]) == ["cat", "dog", "fox", "owl"]
+    assert sorted(cells) == [
+        (0, 0, 3), (0, 1, 1), (0, 3, 1), (1, 0, 1), (1, 1, 2), (2, 0, 1), (2, 1, 1),
+    ]  # fmt: skip
+    assert (animals / "m.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_pairs_sorting_and_a_second_opinion(pttool: Pttool, animals: Path) -> None:
+    args = ("eval", "report", "preds.npz", "--classes", "names.txt", "--json")
+    document = json.loads(pttool(*args, "--pairs", "1", "--sort", "f1", "--verify").stdout)
+    assert [item["class"] for item in document["items"]] == ["cat", "dog", "fox", "owl"]
+    assert document["summary"]["pairs"] == [
+        {"label_name": "cat", "predicted_name": "dog", "label": 0, "predicted": 1, "count": 1}
+    ]
+    difference = next(note for note in document["notes"] if "scikit-learn" in note)
+    assert float(difference.split()[-2]) < 1e-12

@@ -1,10 +1,10 @@
 """The evaluation as a Report: one item per class, totals, intervals and gates."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pttool.core.eval.evaluate import Evaluation, class_rows, evaluate
+from pttool.core.eval.evaluate import Evaluation, class_rows, evaluate, pairs
 from pttool.core.eval.gates import Gate, Outcome, check, parse_gate
 from pttool.core.eval.intervals import Interval, bootstrap, wilson
 from pttool.core.eval.metrics import By, Macro
@@ -13,6 +13,7 @@ from pttool.core.eval.types import Predictions
 from pttool.core.report import Column, Report
 from pttool.errors import CheckFailedError, UsageError
 
+MANY_CLASSES = 40
 FIELDS = (
     "class", "label", "support", "precision", "recall", "f1", "auc", "ap", "undefined", "confused",
 )  # fmt: skip
@@ -39,12 +40,19 @@ FOOTER = (
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is computed and listed. `worst` lists the classes with the lowest F1, lowest first."""
+    """What is computed and listed.
+
+    `worst` lists the classes with the lowest F1, lowest first; `worst_of_many` does so only where
+    there are more than 40.
+    """
 
     confused_by: By = "row"
     macro: Macro = "seen"
     seen_only: bool = False
     worst: int | None = None
+    worst_of_many: int | None = None
+    sort: str | None = None
+    pairs: int = 0
     topk: tuple[int, ...] = (1, 5)
     ece_bins: int = 15
     ignored: tuple[int, ...] = ()
@@ -84,13 +92,27 @@ def make(predictions: Predictions, options: Options) -> Made:
         ece_bins=options.ece_bins,
     )
     rows = list(class_rows(evaluation, by=options.confused_by, seen_only=options.seen_only))
-    if options.worst is not None:
-        rows = sorted(rows, key=lambda row: row.f1)[: options.worst]
+    if options.sort is not None:
+        rows.sort(key=_sort_key(options.sort))
+    many = evaluation.counts.num_classes > MANY_CLASSES and options.sort is None
+    worst = options.worst or (options.worst_of_many if many else None)
+    if worst is not None:
+        rows = sorted(rows, key=lambda row: row.f1)[:worst]
+    shown = f"the {worst} classes with the lowest F1 are shown; --sort shows all"
     intervals = _intervals(evaluation, options)
     outcomes = check(options.gates, evaluation, intervals if options.gates_on_interval else None)
-    return Made(
-        evaluation, rows, to_report(evaluation, rows, intervals=intervals, outcomes=outcomes)
+    report = to_report(
+        evaluation, rows, intervals=intervals, outcomes=outcomes, most_pairs=options.pairs
     )
+    is_cut = worst is not None and options.worst is None
+    return Made(evaluation, rows, report.noting(shown) if is_cut else report)
+
+
+def _sort_key(field: str) -> Callable[[ClassRow], Any]:
+    """Names alphabetically, labels upwards, samples and scores with the largest first."""
+    if field in ("name", "label"):
+        return lambda row: getattr(row, field)
+    return lambda row: -(getattr(row, field) or 0.0)
 
 
 def _intervals(evaluation: Evaluation, options: Options) -> dict[str, Interval] | None:
@@ -115,6 +137,7 @@ def to_report(
     intervals: Mapping[str, Interval] | None = None,
     outcomes: Sequence[Outcome] = (),
     with_iou: bool = False,
+    most_pairs: int = 0,
 ) -> Report:
     """Return the rows and totals; the report fails if a gate did."""
     columns = COLUMNS + (RANKING_COLUMNS if evaluation.scores is not None else ())
@@ -124,9 +147,12 @@ def to_report(
         fields,
         (*columns, CONFUSED_COLUMN),
         [_item(row, fields) for row in rows],
-        summary(evaluation, intervals, outcomes),
+        {
+            **summary(evaluation, intervals, outcomes),
+            "pairs": [asdict(pair) for pair in pairs(evaluation, most_pairs)],
+        },
         _footer(evaluation),
-        notes(evaluation, rows),
+        notes(evaluation, rows) + _pair_notes(evaluation, most_pairs),
         failure(outcomes),
     )
 
@@ -202,6 +228,13 @@ def notes(evaluation: Evaluation, rows: Sequence[ClassRow]) -> tuple[str, ...]:
 
 def _classes(number: int) -> str:
     return "class has" if number == 1 else "classes have"
+
+
+def _pair_notes(evaluation: Evaluation, most: int) -> tuple[str, ...]:
+    return tuple(
+        f"{pair.count} of {pair.label_name} were taken for {pair.predicted_name}"
+        for pair in pairs(evaluation, most)
+    )
 
 
 def _item(row: ClassRow, fields: Sequence[str]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def csv_text(
         yield mark + ",".join(HEADER) + end
         mark = ""
     for row in rows:
-        yield mark + ",".join(_quoted(cell) for cell in _cells(row, digits, excel)) + end
+        yield mark + ",".join(quoted(cell) for cell in _cells(row, digits, excel)) + end
         mark = ""
     last = ["All", "", str(total.support), *_scores(total, digits)]
     yield mark + ",".join([*last, *[""] * CONFUSED_CELLS]) + end
@@ -76,7 +76,8 @@ def _confused(row: ClassRow) -> str:
     return ", ".join(f"{other.name}:{other.count}" for other in row.confused[:CONFUSED_CELLS])
 
 
-def _quoted(cell: str) -> str:
+def quoted(cell: str) -> str:
+    """Return a CSV cell, in quotes where it needs them (RFC 4180)."""
     if any(special in cell for special in ',"\n\r'):
         return '"' + cell.replace('"', '""') + '"'
     return cell
