@@ -36,6 +36,7 @@ generate: $(STAMP)  ## rewrite completions, model names and golden help texts
 bench: $(STAMP)  ## run the benchmarks
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.model
+	$(BIN)/python -m benchmarks.eval
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

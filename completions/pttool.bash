@@ -416,22 +416,22 @@ _pttool_describe() {
         further=@file
         options=(
             --true=@nothing --pred=@nothing --scores=@nothing --classes=@file
-            --num-classes=@nothing --ignore-index=@nothing --nan=refuse,drop
-            --confused-by=row,column --macro=seen,all --seen-only --worst=@nothing
-            --sort=name,label,support,precision,recall,f1 --pairs=@nothing --topk=@nothing
-            --ece-bins=@nothing --matrix=@file --normalize --verify --ci=@nothing
-            --seed=@nothing --fail-under=@nothing --fail-on-ci --json --ndjson --csv --tsv --md
-            --latex --html --excel --digits=@nothing --no-header -o=@file --output=@file --force
-            -h --help
+            --num-classes=@nothing --ignore-index=@nothing --task=classes,pixels
+            --nan=refuse,drop --confused-by=row,column --macro=seen,all --seen-only
+            --worst=@nothing --sort=name,label,support,precision,recall,f1 --pairs=@nothing
+            --iou --topk=@nothing --ece-bins=@nothing --matrix=@file --normalize --verify
+            --ci=@nothing --seed=@nothing --fail-under=@nothing --fail-on-ci --json --ndjson
+            --csv --tsv --md --latex --html --excel --digits=@nothing --no-header -o=@file
+            --output=@file --force -h --help
         )
         ;;
     'pttool eval compare')
         arguments=(@file @file)
         options=(
             --true=@nothing --pred=@nothing --scores=@nothing --classes=@file
-            --num-classes=@nothing --ignore-index=@nothing --nan=refuse,drop --ci=@nothing
-            --seed=@nothing --fail-if-worse --json --ndjson --csv --tsv --no-header -o=@file
-            --output=@file --force -h --help
+            --num-classes=@nothing --ignore-index=@nothing --task=classes,pixels
+            --nan=refuse,drop --ci=@nothing --seed=@nothing --fail-if-worse --json --ndjson
+            --csv --tsv --no-header -o=@file --output=@file --force -h --help
         )
         ;;
     esac

@@ -506,6 +506,7 @@ function __pttool_describe --no-scope-shadowing
                 '--classes=@file  Class names: a line each, JSON, YAML, or a folder of class folders' \
                 '--num-classes=@nothing  Number of classes' \
                 '--ignore-index=@nothing  Drop samples with this label' \
+                '--task=classes,pixels  One class per sample, or maps with one per pixel' \
                 '--nan=refuse,drop  What to do about scores that are not finite' \
                 '--confused-by=row,column  Tell what a class is taken for, or what for it' \
                 '--macro=seen,all  Average over classes seen, or over all' \
@@ -513,6 +514,7 @@ function __pttool_describe --no-scope-shadowing
                 '--worst=@nothing  List the N classes with the lowest F1' \
                 '--sort=name,label,support,precision,recall,f1  By name or label, or the largest first' \
                 '--pairs=@nothing  Tell the N most confused pairs' \
+                '--iou  Add the intersection over union of each class' \
                 '--topk=@nothing  Top-k accuracies' \
                 '--ece-bins=@nothing  Bins of the calibration error' \
                 '--matrix=@file  Write the confusion matrix too: .csv, .npz or .png' \
@@ -546,6 +548,7 @@ function __pttool_describe --no-scope-shadowing
                 '--classes=@file  Class names: a line each, JSON, YAML, or a folder of class folders' \
                 '--num-classes=@nothing  Number of classes' \
                 '--ignore-index=@nothing  Drop samples with this label' \
+                '--task=classes,pixels  One class per sample, or maps with one per pixel' \
                 '--nan=refuse,drop  What to do about scores that are not finite' \
                 '--ci=@nothing  Level of the interval' \
                 '--seed=@nothing  Seed of the bootstrap' \

@@ -42,6 +42,13 @@ class Sort(StrEnum):
     F1 = "f1"
 
 
+class Task(StrEnum):
+    """What a label is a label of."""
+
+    CLASSES = "classes"
+    PIXELS = "pixels"
+
+
 class OnNaN(StrEnum):
     """What becomes of samples with scores that are not finite."""
 
@@ -99,6 +106,9 @@ class ReadOptions:
             "--ignore-index", metavar="N", help="Drop samples with this label.", show_default=False
         ),
     ] = None
+    task: Annotated[
+        Task, Option("--task", help="One class per sample, or maps with one per pixel.")
+    ] = Task.CLASSES
     nan: Annotated[OnNaN, Option("--nan", help="What to do about scores that are not finite.")] = (
         OnNaN.REFUSE
     )
@@ -116,6 +126,7 @@ class ReadOptions:
             num_classes=self.num_classes,
             ignore_index=self.ignore_index,
             drop_nan=self.nan is OnNaN.DROP,
+            pixels=self.task is Task.PIXELS,
         )
 
 
@@ -222,6 +233,9 @@ class ListingOptions:
     pairs: Annotated[
         int, Option("--pairs", metavar="N", min=0, help="Tell the N most confused pairs.")
     ] = 0
+    iou: Annotated[bool, Option("--iou", help="Add the intersection over union of each class.")] = (
+        False
+    )
     topk: Annotated[str, Option("--topk", metavar="K,...", help="Top-k accuracies.")] = "1,5"
     ece_bins: Annotated[
         int, Option("--ece-bins", metavar="N", min=1, help="Bins of the calibration error.")
@@ -239,6 +253,7 @@ class ListingOptions:
             worst_of_many=WORST_OF_MANY if for_people else None,
             sort=None if self.sort is None else self.sort.value,
             pairs=self.pairs,
+            iou=self.iou or read.task is Task.PIXELS,
             topk=self.topk,
             ece_bins=self.ece_bins,
             ignored=() if read.ignore_index is None else (read.ignore_index,),

@@ -268,3 +268,17 @@ def test_pairs_sorting_and_a_second_opinion(pttool: Pttool, animals: Path) -> No
     ]
     difference = next(note for note in document["notes"] if "scikit-learn" in note)
     assert float(difference.split()[-2]) < 1e-12
+
+
+def test_pixels_give_intersection_over_union(pttool: Pttool, tmp_path: Path) -> None:
+    """Worked by hand: class 0 has 4 of 6 pixels in common, class 1 has 2 of 4."""
+    label = [[[0, 0], [0, 1]], [[0, 0], [1, 1]]]
+    prediction = [[[0, 0], [1, 1]], [[0, 0], [0, 1]]]
+    np.savez(tmp_path / "maps.npz", label=label, prediction=prediction)
+    refused = pttool("eval", "report", "maps.npz")
+    assert_refused(refused, 2, "maps.npz", "--task pixels")
+    done = pttool("eval", "report", "maps.npz", "--task", "pixels", "--json")
+    document = json.loads(done.stdout)
+    assert [item["iou"] for item in document["items"]] == [4 / 6, 2 / 4]
+    assert document["summary"]["mean_iou"] == pytest.approx((4 / 6 + 2 / 4) / 2)
+    assert document["summary"]["n"] == 8

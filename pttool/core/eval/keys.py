@@ -93,14 +93,17 @@ def _check_flat(name: str, key: str, shapes: Mapping[str, Shape], keys: Keys) ->
         raise InputError(message, f"if these are scores of {shape[1]} classes: --scores {key}")
     raise UsageError(
         f"{name}: {key} has shape {shape}: one class per sample, several, or pixels?",
-        "say which with --task multilabel or --task pixels, or save one class per sample",
+        "maps of classes: --task pixels; else save one class per sample (several aren't read)",
     )
 
 
 def _refuse_scores(name: str, keys: Keys, shape: Shape) -> None:
     message = f"{name}: {keys.scores} has shape {shape}, not (samples, classes)"
     if len(shape) > 2:
-        raise UsageError(message, "of pixels: --task pixels; else save (samples, classes)")
+        raise UsageError(
+            message,
+            "of pixels: save the class of each, and --task pixels; else save (samples, classes)",
+        )
     raise InputError(message, "save a column per class, or name the prediction: --pred KEY")
 
 

@@ -9,6 +9,7 @@ from pttool.core.eval.classes import read_classes
 from pttool.core.eval.formats import open_arrays, open_table
 from pttool.core.eval.keys import Keys, check_shapes, choose_keys
 from pttool.core.eval.numbering import WHOLE, Numbering, as_digits, numbering_of
+from pttool.core.eval.pixels import of_pixels
 from pttool.core.eval.samples import (
     BLOCK_ROWS,
     MOST_CLASSES,
@@ -34,6 +35,7 @@ def open_predictions(
     num_classes: int | None = None,
     ignore_index: int | None = None,
     drop_nan: bool = False,
+    pixels: bool = False,
     block_rows: int = BLOCK_ROWS,
 ) -> Predictions:
     """Return the predictions in FILEs, which are shards of one run, or in two .npy files.
@@ -41,7 +43,7 @@ def open_predictions(
     `true`, `pred` and `scores` name columns; without FILES they name .npy files. The number of
     classes is `num_classes`, else that of the file `classes`, the score columns or the names;
     else None. Scores are probabilities if every row of the first block lies in 0..1 and sums to
-    1, else logits.
+    1, else logits. With `pixels` labels and predictions are maps, of which each pixel is a sample.
 
     Raises UsageError for choices that only the user can make, InputError for files that can't be
     read, UnavailableError for parquet without pyarrow. What depends on single samples is raised
@@ -51,7 +53,7 @@ def open_predictions(
         raise UsageError(
             f"--num-classes {num_classes}: is not a number of classes", f"1 to {MOST_CLASSES}"
         )
-    shards = _open_shards(files, true, pred, scores)
+    shards = _open_shards(files, true, pred, scores, pixels)
     names = read_classes(classes) if classes is not None else {}
     numbering, names, width = _look_ahead(shards, names, block_rows)
     count = _count_classes(num_classes, names, width)
@@ -64,14 +66,18 @@ def open_predictions(
 
 
 def _open_shards(
-    files: Sequence[FileArgument], true: str | None, pred: str | None, scores: str | None
+    files: Sequence[FileArgument],
+    true: str | None,
+    pred: str | None,
+    scores: str | None,
+    pixels: bool,
 ) -> list[Shard]:
     """Return the files in natural order (part2 before part10), or the one shard of .npy files."""
     if not files:
-        return [_shard_of_arrays(true, pred, scores)]
+        return [_shard_of_arrays(true, pred, scores, pixels)]
     shards = []
     for file in sorted(files, key=_natural):
-        table = open_table(file)
+        table = of_pixels(open_table(file)) if pixels else open_table(file)
         shards.append(Shard(table, choose_keys(table, true, pred, scores)))
     first = shards[0]
     for shard in shards[1:]:
@@ -90,12 +96,13 @@ def _natural(file: FileArgument) -> list[tuple[int, str]]:
     return [(int(part[:4000]), part) if part.isdecimal() else (-1, part) for part in parts]
 
 
-def _shard_of_arrays(true: str | None, pred: str | None, scores: str | None) -> Shard:
+def _shard_of_arrays(true: str | None, pred: str | None, scores: str | None, pixels: bool) -> Shard:
     if true is None or (pred is None) == (scores is None):
         raise UsageError(
             "no FILE is given", "preds.npz, or arrays: --true Y.npy --pred P.npy (or --scores)"
         )
     table = open_arrays([true, pred or scores or ""])
+    table = of_pixels(table) if pixels else table
     keys = Keys(
         table.keys[0], table.keys[-1] if pred else None, table.keys[-1] if scores else None, None
     )

@@ -53,6 +53,7 @@ class Options:
     worst_of_many: int | None = None
     sort: str | None = None
     pairs: int = 0
+    iou: bool = False
     topk: tuple[int, ...] = (1, 5)
     ece_bins: int = 15
     ignored: tuple[int, ...] = ()
@@ -102,7 +103,12 @@ def make(predictions: Predictions, options: Options) -> Made:
     intervals = _intervals(evaluation, options)
     outcomes = check(options.gates, evaluation, intervals if options.gates_on_interval else None)
     report = to_report(
-        evaluation, rows, intervals=intervals, outcomes=outcomes, most_pairs=options.pairs
+        evaluation,
+        rows,
+        intervals=intervals,
+        outcomes=outcomes,
+        with_iou=options.iou,
+        most_pairs=options.pairs,
     )
     is_cut = worst is not None and options.worst is None
     return Made(evaluation, rows, report.noting(shown) if is_cut else report)
