@@ -53,7 +53,7 @@ def load_from_file(path: Path, attribute: str) -> Any:
     UsageError for an attribute that it doesn't have.
     """
     source = _read(path)
-    _append_to_path(path.resolve().parent)
+    append_to_path(path.resolve().parent)
     name = f"_pttool_foreign_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None:
@@ -67,7 +67,7 @@ def load_from_file(path: Path, attribute: str) -> Any:
 
 def load_from_module(module_name: str, attribute: str) -> Any:
     """Return an attribute of an importable module. Raises as load_from_file does."""
-    _append_to_path()
+    append_to_path()
     with foreign_code(module_name):
         module = importlib.import_module(module_name)
     return _attribute(module, attribute, module_name)
@@ -154,7 +154,8 @@ def _read(path: Path) -> bytes:
     return source
 
 
-def _append_to_path(*folders: Path) -> None:
+def append_to_path(*folders: Path) -> None:
+    """Put the working folder and others last on sys.path."""
     for folder in (Path.cwd(), *folders):
         if str(folder) not in sys.path:
             sys.path.append(str(folder))

@@ -114,7 +114,7 @@ def _parse(text: str, dimensions: int) -> list[Layer]:
         match = re.fullmatch(r"(k|s|p|d|op)([0-9]{1,9}(?:x[0-9]{1,9})*)", option)
         if option == "ceil" and KINDS[kind] == "pool":
             ceil = True
-        elif match is None:
+        elif match is None or match[1] in values:
             raise UsageError(f"layer {text!r}: can't read {option!r}", GRAMMAR)
         else:
             values[match[1]] = _per_dimension(text, match[2], dimensions)
@@ -138,6 +138,10 @@ def _layer(text: str, kind: str, values: dict[str, list[int]], ceil: bool, axis:
     # A pool's windows lie side by side unless told otherwise.
     stride = value("s", kernel if kind == "pool" else 1)
     layer = Layer(kind, kernel, stride, value("p", 0), value("d", 1), value("op", 0), ceil)
+    if kind == "pool" and 2 * layer.padding > layer.kernel:
+        raise UsageError(f"layer {text!r}: a pool is padded by at most half its kernel", GRAMMAR)
+    if kind == "transposed" and layer.output_padding >= max(layer.stride, layer.dilation, 1):
+        raise UsageError(f"layer {text!r}: op is less than the stride or the dilation", GRAMMAR)
     if min(layer.kernel, layer.stride, layer.dilation) < 1:
         raise UsageError(f"layer {text!r}: kernel, stride and dilation are at least 1", GRAMMAR)
     return layer

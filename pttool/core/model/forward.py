@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -67,6 +67,8 @@ def run_forward(
             f"pttool model params {resolved.name} lists them",
         )
     specs = specs or _default_inputs(resolved)
+    if isinstance(resolved.module, torch.jit.ScriptModule) and resolved.device == "meta":
+        resolved = replace(resolved, device="cpu")  # it stays where it was loaded
     forward = _run(resolved, specs, batch, training)
     error = forward.found.error
     if error is None or resolved.device != "meta" or not needs_values(error):

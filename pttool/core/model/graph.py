@@ -34,6 +34,10 @@ def graph(
     A node is a call of a module that calls no other, or one at `depth`; an edge says that what one
     made went into the other, through whatever operators lie between. Raises the forward's failure.
     """
+    if isinstance(resolved.module, torch.jit.ScriptModule):
+        raise InputError(
+            f"{resolved.name}: TorchScript runs as one, its modules can't be seen", "draw the model"
+        )
     forward = run_forward(resolved, specs, batch=batch)
     if forward.failure is not None:
         raise forward.failure
@@ -128,6 +132,8 @@ class _Flow(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Follow the calls of all modules in the block."""
         handles = []
         for module in model.modules():
+            if isinstance(module, torch.jit.ScriptModule):
+                continue
             handles.append(module.register_forward_pre_hook(self.enter, with_kwargs=True))
             handles.append(module.register_forward_hook(self.leave))
         try:

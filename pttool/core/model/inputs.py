@@ -51,7 +51,8 @@ def make_inputs(
         images = [spec.shape for spec in specs for _ in range(batch or 1)]
         return Inputs(([_tensor(shape, dtype, device, generator) for shape in images],))
     for spec in specs:
-        shape = spec.shape if batch is None else (batch, *spec.shape)
+        own = spec.batch if batch == 1 and spec.batch is not None else batch
+        shape = spec.shape if own is None else (own, *spec.shape)
         wanted = dtype if spec.dtype is None else getattr(torch, spec.dtype)
         tensor = _tensor(shape, wanted, device, generator)
         if spec.name is None:

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+SEED = 0
+
 
 @contextlib.contextmanager
 def borrowed(
@@ -22,12 +24,12 @@ def borrowed(
     forward works on copies of all tensors; `ours` says that the model was made for the purpose, and
     that parameters on the device already needn't be copied.
     """
-    if isinstance(model, torch.jit.ScriptModule):  # its attributes lie in C++, and it was loaded
-        model.train(training)
-        yield
+    if isinstance(model, torch.jit.ScriptModule):
+        with reproducible(device), _script_on_loan(model, training):
+            yield
         return
     taken = [_Snapshot(module) for module in model.modules()]
-    with _random_states(device):
+    with reproducible(device):
         try:
             _Twins(device, copy_parameters=not ours).put_into(model)
             _set_mode(model, training)
@@ -88,6 +90,9 @@ class _Twins:
             lazy: Any = type(tensor)
             twin: Tensor = lazy(tensor.requires_grad, device=self._device, dtype=tensor.dtype)
             return twin
+        if tensor.is_meta and self._device != "meta":  # there are no values to copy
+            valued = torch.zeros(tensor.shape, dtype=tensor.dtype, device=self._device)
+            return nn.Parameter(valued, tensor.requires_grad) if tensor.requires_grad else valued
         if not isinstance(tensor, nn.Parameter):
             return tensor.detach().to(self._device, copy=True)
         if tensor.device.type == self._device and not self._copy_parameters:
@@ -110,14 +115,34 @@ def _set_mode(model: nn.Module, training: bool) -> None:
 
 
 @contextlib.contextmanager
-def _random_states(device: str) -> Iterator[None]:
-    """Keep the states of Python's, numpy's and torch's generators."""
+def _script_on_loan(model: torch.jit.ScriptModule, training: bool) -> Iterator[None]:
+    """Run a TorchScript module where it is: its attributes lie in C++. Modes and buffers return."""
+    modes = [(module, module.training) for module in model.modules()]
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    try:
+        model.train(training)
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+        with torch.no_grad():
+            for buffer, value in buffers:
+                buffer.copy_(value)
+
+
+@contextlib.contextmanager
+def reproducible(device: str) -> Iterator[None]:
+    """Seed Python's, numpy's and torch's generators for the block, and give back their states."""
     numpy: Any = sys.modules.get("numpy")
     python_state = random.getstate()
     numpy_state = numpy.random.get_state() if numpy else None
     gpus = range(torch.cuda.device_count()) if device == "cuda" else ()
     try:
         with torch.random.fork_rng(devices=gpus):
+            random.seed(SEED)
+            torch.manual_seed(SEED)
+            if numpy:
+                numpy.random.seed(SEED)
             yield
     finally:
         random.setstate(python_state)

@@ -3,10 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 
+import torch
+
 from pttool.core.model.forward import run_forward
 from pttool.core.model.resolve import Resolved
 from pttool.core.model.spec import InputSpec
 from pttool.core.report import Column, Report
+from pttool.errors import InputError
 
 COLUMNS = (
     Column("name", "Name"),
@@ -41,6 +44,11 @@ def layers(resolved: Resolved, specs: Sequence[InputSpec], *, batch: int | None 
                     "calls": row.calls,
                 }
             )
+    if isinstance(resolved.module, torch.jit.ScriptModule):
+        raise InputError(
+            f"{resolved.name}: TorchScript runs as one, its layers can't be seen",
+            "list the model's",
+        )
     called = {id(row.module) for _, row in forward.rows if row.calls}
     never = [n for n, m in forward.resolved.module.named_modules() if n and id(m) not in called]
     summary = {

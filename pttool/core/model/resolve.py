@@ -10,9 +10,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from pttool.core.foreign import foreign_code, load_from_file, load_from_module
+from pttool.core.foreign import append_to_path, foreign_code, load_from_file, load_from_module
 from pttool.core.model import published, saved, timm_models
 from pttool.core.model.build import build
+from pttool.core.model.isolation import reproducible
 from pttool.core.model.spec import (
     FileModel,
     ImportedModel,
@@ -153,6 +154,8 @@ def _of_timm(name: str, timm_name: str, construction: Construction, device: str)
 
 
 def _of_file(name: str, path: Path, trust_pickle: bool, device: str, dtype: str | None) -> Resolved:
+    if trust_pickle:
+        append_to_path()  # where the classes of a pickled model mostly are
     found = saved.load(path, trust_pickle=trust_pickle)
     with foreign_code(name):
         module = found.module if dtype is None else found.module.to(_dtype(dtype))
@@ -175,7 +178,7 @@ def _check_no_keywords(name: str, keywords: Mapping[str, Any]) -> None:
 
 
 def _made(name: str, construction: Construction, device: str) -> nn.Module:
-    with foreign_code(name):
+    with foreign_code(name), reproducible(device):
         module = build(partial(_call, name, construction), device)
         return module if construction.dtype is None else module.to(_dtype(construction.dtype))
 

@@ -1,5 +1,6 @@
 """Models and weights in files: told apart by their bytes before anything is loaded."""
 
+import json
 import pickle
 import zipfile
 from collections.abc import Mapping
@@ -27,6 +28,7 @@ class Kind(StrEnum):
     TORCHSCRIPT = "TorchScript"
     EXPORTED = "torch.export"
     PICKLE = "pickle"
+    SAFETENSORS = "safetensors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,9 @@ def load(path: Path, *, trust_pickle: bool) -> Saved:
             return Saved(module, "TorchScript", "cpu")
         case Kind.EXPORTED:
             return _exported(path)
+        case Kind.SAFETENSORS:
+            module = holder(_safetensors(path))
+            return Saved(module, "safetensors", "meta", is_state_dict=True)
     loaded = _unpickled(path, trust_pickle)
     if isinstance(loaded, nn.Module):
         return Saved(loaded, "pickled module", "meta")
@@ -85,14 +90,16 @@ def holder(tensors: Mapping[str, Tensor]) -> nn.Module:
 def _sniff(path: Path) -> Kind:
     try:
         with path.open("rb") as stream:
-            head = stream.read(4)
+            head = stream.read(9)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}", "check the path of the file") from error
     if not head:
         raise InputError(f"{path}: is empty", "copy or download it again")
     if head[:1] == PICKLE_MAGIC:
         return Kind.PICKLE
-    if head != b"PK\x03\x04":
+    if head[8:] == b"{":
+        return Kind.SAFETENSORS
+    if head[:4] != b"PK\x03\x04":
         raise InputError(
             f"{path}: is nothing that torch saved",
             "a model's file starts as a zip or a pickle does",
@@ -127,8 +134,8 @@ def _exported(path: Path) -> Saved:
 
 def _spec(tensor: Tensor, name: str | None = None) -> InputSpec:
     """Return the spec of an example input, whose first dimension is the batch."""
-    dtype = None if tensor.is_floating_point() else str(tensor.dtype).removeprefix("torch.")
-    return InputSpec(tuple(tensor.shape[1:]), dtype, name)
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return InputSpec(tuple(tensor.shape[1:]), dtype, name, tensor.shape[0] if tensor.ndim else None)
 
 
 def _unpickled(path: Path, trust_pickle: bool) -> Any:
@@ -141,7 +148,36 @@ def _unpickled(path: Path, trust_pickle: bool) -> Any:
                 f"{path}: holds more than weights, and loading it can run any code",
                 "if you trust where it comes from: --trust-pickle",
             ) from error
+        if isinstance(error.__cause__, EOFError):
+            raise InputError(f"{path}: is cut short", "copy or download it again") from error
         raise
+
+
+def _safetensors(path: Path) -> dict[str, Tensor]:
+    """Return meta tensors for the header of a safetensors file; its tensors aren't read.
+
+    Source: the format's own description (8 bytes of length, then JSON).
+    """
+    try:
+        with path.open("rb") as stream:
+            size = int.from_bytes(stream.read(8), "little")
+            header = json.loads(stream.read(min(size, path.stat().st_size)))
+        header.pop("__metadata__", None)
+        return {
+            name: torch.empty(entry["shape"], dtype=_SAFETENSORS[entry["dtype"]], device="meta")
+            for name, entry in header.items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError, RuntimeError, OSError) as error:
+        raise InputError(f"{path}: its safetensors header is damaged", "copy it again") from error
+
+
+_SAFETENSORS = {
+    "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
+    "I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8,
+    "U8": torch.uint8, "BOOL": torch.bool, "F8_E4M3": torch.float8_e4m3fn,
+    "F8_E5M2": torch.float8_e5m2, "U16": torch.uint16, "U32": torch.uint32, "U64": torch.uint64,
+    "C64": torch.complex64,
+}  # fmt: skip
 
 
 def _state_dict(loaded: Any) -> dict[str, Tensor]:

@@ -26,7 +26,7 @@ DTYPES = {
     "complex64": "complex64", "complex128": "complex128",
 }  # fmt: skip
 LARGEST_NUMEL = 2**62
-SAVED_SUFFIXES = (".pt", ".pth", ".pt2", ".ckpt", ".bin", ".tar")
+SAVED_SUFFIXES = (".pt", ".pth", ".pt2", ".ckpt", ".bin", ".tar", ".safetensors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +71,15 @@ ModelSpec = PublishedModel | FileModel | ImportedModel | TimmModel | SavedModel
 
 @dataclass(frozen=True, slots=True)
 class InputSpec:
-    """One input: its shape without the batch dimension, dtype (None: the model's) and keyword."""
+    """One input: its shape without the batch dimension, dtype (None: the model's) and keyword.
+
+    `batch` is the batch size that it comes with; it counts unless another than 1 is asked for.
+    """
 
     shape: Shape
     dtype: str | None = None
     name: str | None = None
+    batch: int | None = None
 
 
 def parse_model(text: str) -> ModelSpec:

@@ -69,7 +69,7 @@ def trace(model: nn.Module, inputs: Inputs, *, device: str, grad: bool) -> Trace
     """
     if any(map(is_lazy, model.parameters())):
         _materialise(model, inputs, device)
-    bounded = device == "meta" and is_detector(model)
+    bounded = device == "meta" and any(map(is_detector, model.modules()))
     activations = ActivationBytes([*model.parameters(), *model.buffers()], inputs.tensors())
     found = Trace(activations)
     calls = _Calls(model, found, inputs)
@@ -79,6 +79,7 @@ def trace(model: nn.Module, inputs: Inputs, *, device: str, grad: bool) -> Trace
         # Detectors put each tensor where it belongs, and keep constants on the CPU.
         contextlib.nullcontext() if bounded else torch.device(device),
         fused_attention(),
+        torch.inference_mode(False),
         torch.set_grad_enabled(grad),
         _slow_but_counted(),
         activations.saving(),

@@ -1,12 +1,14 @@
 """MACs and bytes against published figures and hand-worked examples."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 import torchvision
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.functional import scaled_dot_product_attention
 
 from pttool.core.model.inputs import Inputs
 from pttool.core.model.isolation import borrowed
@@ -84,6 +86,47 @@ def test_functions(
 )  # fmt: skip
 def test_modules(macs: int, module: nn.Module, shapes: list[tuple[int, ...]], device: str) -> None:
     assert _trace(module, *shapes, device=device).flops == 2 * macs
+
+
+class Attends(nn.Module):
+    """Attention by a name that was imported before, with options of its own."""
+
+    def __init__(self, heads: int = 4, key_heads: int = 4, **options: Any) -> None:
+        super().__init__()
+        self.query, self.key = nn.Linear(8, 8 * heads), nn.Linear(8, 8 * key_heads)
+        self.heads, self.key_heads, self.options = heads, key_heads, options
+
+    def forward(self, x: Tensor) -> Tensor:
+        query = self.query(x).unflatten(-1, (self.heads, 8)).transpose(1, 2)
+        key = self.key(x).unflatten(-1, (self.key_heads, 8)).transpose(1, 2)
+        if self.heads == 1:
+            query, key = query.squeeze(1), key.squeeze(1)
+        return scaled_dot_product_attention(query, key, key, **self.options)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        Attends(),
+        Attends(is_causal=True),
+        Attends(1, 1),
+        Attends(4, 2, enable_gqa=True),
+        Attends(dropout_p=0.1),
+        Attends(attn_mask=torch.ones(5, 5, dtype=torch.bool)),
+        nn.MultiheadAttention(8, 2, batch_first=True),
+    ],
+    ids=["plain", "causal", "3-d", "gqa", "dropout", "mask", "module"],
+)
+def test_attention_saves_on_meta_what_it_saves_on_the_cpu(module: nn.Module) -> None:
+    saved = []
+    for device in DEVICES:
+        count = 3 if isinstance(module, nn.MultiheadAttention) else 1
+        inputs = Inputs((torch.ones(2, 5, 8, device=device),) * count)
+        with borrowed(module, device=device, training=True):
+            found = trace(module, inputs, device=device, grad=True)
+        assert found.error is None
+        saved.append(found.activations.saved_for_backward)
+    assert saved[0] == saved[1] > 0
 
 
 def test_what_can_not_be_counted_is_named() -> None:

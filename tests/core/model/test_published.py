@@ -1,9 +1,13 @@
 """All of torchvision's published figures: parameters, and operations (which it gives in GMACs)."""
 
+from typing import Any
+
 import pytest
 import torchvision.models as models
+from torch import Tensor, nn
 
-from pttool.core.model.resolve import resolve
+from pttool.core.model.build import build
+from pttool.core.model.resolve import Resolved, resolve
 from pttool.core.model.spec import InputSpec, PublishedModel
 from pttool.core.model.summary import summary
 from pttool.errors import UsageError
@@ -85,6 +89,27 @@ def test_a_detector_takes_a_batch_as_a_list_of_images() -> None:
     resolved = resolve(PublishedModel("ssdlite320_mobilenet_v3_large"), {}, name="ssdlite")
     report = summary(resolved, [InputSpec((3, 320, 320))], batch=2)
     assert report.items[0]["input_shape"] == [[3, 320, 320]] * 2
+
+
+class Wrapped(nn.Module):
+    """A detector inside a user's module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.detector = models.detection.fasterrcnn_mobilenet_v3_large_320_fpn(
+            weights=None, weights_backbone=None
+        )
+
+    def forward(self, images: Tensor) -> Any:
+        return self.detector(list(images))
+
+
+def test_a_detector_inside_another_module_is_bounded_too() -> None:
+    module = build(Wrapped, "meta")
+    totals = summary(Resolved("w", "here", module, "meta"), [InputSpec((3, 320, 320))]).summary
+    assert totals["macs_upper_bound"]
+    assert totals["dense_macs"] == 718_998_400
+    assert totals["device"] == "meta"
 
 
 def test_weights_that_are_not_published_are_refused() -> None:

@@ -1,5 +1,6 @@
 """Files that torch saved, told apart and read without running what they hold."""
 
+import json
 import os
 import pickle
 import zipfile
@@ -68,8 +69,42 @@ def test_programs_run_without_their_python_code(folder: Path, name: str) -> None
 
 
 def test_an_exported_program_knows_its_input(folder: Path) -> None:
-    report = summary(_resolved(folder / "exported.pt2"), [], batch=2)
+    report = summary(_resolved(folder / "exported.pt2"), [])
+    assert report.items[0]["input_shape"] == [2, 3, 8, 8]
     assert report.summary["macs"] == 2 * MACS
+
+
+def test_a_safetensors_header_is_enough(folder: Path) -> None:
+    """Written by hand as the format describes: a length, JSON, and the tensors' bytes."""
+    header = {
+        "__metadata__": {"format": "pt"},
+        "a.weight": {"dtype": "BF16", "shape": [3, 4], "data_offsets": [0, 24]},
+        "a.running_mean": {"dtype": "F32", "shape": [3], "data_offsets": [24, 36]},
+    }
+    text = json.dumps(header).encode()
+    path = folder / "weights.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(36))
+    totals = params(_resolved(path), Selection()).summary
+    assert (totals["params"], totals["param_bytes"], totals["buffers"]) == (12, 24, 3)
+    path.write_bytes(len(text).to_bytes(8, "little") + text[:-9])
+    with pytest.raises(InputError, match="header is damaged"):
+        _resolved(path)
+
+
+def test_a_pickled_module_runs_on_the_cpu_too(folder: Path) -> None:
+    resolved = _resolved(folder / "whole.pt", trust_pickle=True, device="cpu")
+    report = summary(resolved, [InputSpec((3, 8, 8))])
+    assert (report.failure, report.summary["macs"]) == (None, MACS)
+
+
+def test_a_script_lent_by_its_owner_comes_back_as_it_was(folder: Path) -> None:
+    module = torch.jit.load(folder / "script.pt").train()  # type: ignore[no-untyped-call]
+    before = {name: buffer.clone() for name, buffer in module.named_buffers()}
+    resolved = Resolved("script", "here", module, "meta")
+    report = summary(resolved, [InputSpec((3, 8, 8))], batch=2)
+    assert (report.failure, report.summary["device"]) == (None, "cpu")
+    assert module.training
+    assert all(torch.equal(buffer, before[name]) for name, buffer in module.named_buffers())
 
 
 def test_a_pickled_module_needs_trust(folder: Path) -> None:

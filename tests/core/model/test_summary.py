@@ -1,5 +1,6 @@
 """Rows and totals of `summary` and `params`: published numbers, and sums that must add up."""
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -221,6 +222,20 @@ def test_a_forward_that_needs_values_runs_on_the_cpu_and_says_so() -> None:
     assert report.summary["device"] == "cpu"
     assert report.summary["macs"] == 3 * 3 * 4
     assert report.notes[0].startswith("run on the CPU")
+
+
+class Random(nn.Module):
+    """Multiplies as often as its generators say."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(random.randint(1, 50) + int(torch.randint(1, 50, ()))):
+            x = x @ x.T @ x
+        return x
+
+
+def test_a_model_that_draws_random_numbers_counts_the_same_each_time() -> None:
+    counts = {_summary(Random(), (4,)).summary["macs"] for _ in range(5)}
+    assert len(counts) == 1
 
 
 class OddOutputs(nn.Module):
