@@ -393,6 +393,43 @@ def test_published_models_as_users_start_them(program: Program, args: list[str])
     assert json.loads(done.stdout)["summary"]["device"] == "meta"
 
 
+NAMES = """
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        inner = nn.Linear(2, 3, bias=False)
+        for _ in range(25):
+            outer = nn.Module()
+            outer.add_module("a_rather_long_block_name", inner)
+            inner = outer
+        self.inner = inner
+        self.add_module("头", nn.Linear(1, 1, bias=False))
+"""
+
+
+def test_a_long_name_is_found_whole_in_a_pipe(program: Program, tmp_path: Path) -> None:
+    """rich cuts or wraps it at 80 columns (Textualize/rich#501)."""
+    (tmp_path / "net.py").write_text(NAMES)
+    name = "inner." + "a_rather_long_block_name." * 25 + "weight"
+    done = program("model", "params", "net.py:Net", env={"COLUMNS": "40", "TERM": "dumb"})
+    assert sum(name in line for line in done.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
+@pytest.mark.parametrize("format", [[], ["--csv"], ["--json"]], ids=["table", "csv", "json"])
+def test_a_narrow_encoding_loses_nothing(
+    program: Program, tmp_path: Path, encoding: str, format: list[str]
+) -> None:
+    """A redirect on Windows is cp1252; a name it lacks ended in UnicodeEncodeError half-way."""
+    (tmp_path / "net.py").write_text(NAMES, encoding="utf-8")
+    env = {"PYTHONUTF8": "0", "PYTHONIOENCODING": encoding}
+    done = program("model", "params", "net.py:Net", *format, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "头.weight" in done.stdout or "\\u5934.weight" in done.stdout
+
+
 def test_a_closed_stderr_keeps_foreign_prints_off_the_data(
     nets: Path, environment: dict[str, str]
 ) -> None:
