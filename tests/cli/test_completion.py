@@ -66,7 +66,7 @@ class Terminal:
         self.child = pexpect.spawn(
             self.shell,
             ARGUMENTS[self.shell],
-            cwd=str(home / "work"),
+            cwd=str(home / "files"),
             env={
                 "HOME": str(home),
                 "PATH": f"{home / 'bin'}:{os.environ['PATH']}",
@@ -116,7 +116,7 @@ def furnish(home: Path, files: dict[str, str]) -> None:
     placed = hatch["build"]["targets"]["wheel"]["shared-data"]
     shells = {target: Path(source).name for source, target in placed.items()}
     contents = {target: files[name] for target, name in shells.items() if name in files}
-    contents |= {f"work/{name}": "" for name in FILES}
+    contents |= {f"files/{name}": "" for name in FILES}
     for program in ("pttool", "python", "python3"):
         contents[f"bin/{program}"] = f"#!/bin/sh\necho {program} > ~/started\n"
     # Without these, fish reads all manual pages, with Python, when it first starts.
@@ -295,7 +295,7 @@ FILE_NAMES = {
     "my\\:c": "my:colon.pt",
     '"my:c': "my:colon.pt",
     "nets/d": "nets/deep net.py",
-    "~/work/we": "work/weights.pt",
+    "~/files/we": "files/weights.pt",
 }
 
 
