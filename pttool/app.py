@@ -1,7 +1,6 @@
 """How a noun and its verbs are declared, so that every command looks and behaves alike."""
 
 import inspect
-import re
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any, Protocol, get_type_hints
@@ -46,27 +45,25 @@ def noun(help: str, group: type[TyperGroup] = Noun) -> Typer:
 def verb(app: Typer) -> Callable[[Command], Command]:
     """Make a function a command of its noun: named as it is, documented by its docstring.
 
+    The help ends in the docstring's examples, whose lines the \\b keeps from being filled.
+
     A parameter whose type is a dataclass stands for the options that the fields of the dataclass
     declare, so that commands share groups of options.
     """
 
     def register(function: Command) -> Command:
         name = function.__name__.replace("_", "-")
-        help = inspect.getdoc(function) or ""
+        text, _, examples = (inspect.getdoc(function) or "").partition("\n\nExamples:\n")
         app.command(
             name,
-            help=_keep_examples(help),
-            short_help=help.partition(".\n")[0].rstrip("."),
+            help=text,
+            epilog=f"\b\nExamples:\n{examples}",
+            short_help=text.partition(".\n")[0].rstrip("."),
             context_settings=CONTEXT,
         )(_expand_groups(function))
         return function
 
     return register
-
-
-def _keep_examples(docstring: str) -> str:
-    """Mark indented blocks with \\b, so that the help formatter leaves their lines alone."""
-    return re.sub(r"^(?=.*:\n    )", "\b\n", docstring, flags=re.MULTILINE)
 
 
 def _expand_groups(function: Command) -> Callable[..., None]:
