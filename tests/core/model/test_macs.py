@@ -109,7 +109,12 @@ class Attends(nn.Module):
     [
         Attends(),
         Attends(is_causal=True),
-        Attends(1, 1),
+        pytest.param(
+            Attends(1, 1),
+            marks=pytest.mark.skipif(
+                torch.__version__ < "2.14", reason="older kernels store the scores of 3-d calls"
+            ),
+        ),
         Attends(4, 2, enable_gqa=True),
         Attends(dropout_p=0.1),
         Attends(attn_mask=torch.ones(5, 5, dtype=torch.bool)),
