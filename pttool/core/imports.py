@@ -39,7 +39,9 @@ class _StandIn(ModuleType):
         self.__dict__.update(known)
 
     def __getattr__(self, attribute: str) -> Any:
-        if attribute == "__spec__":
+        # Whoever looks through all modules asks for __file__ and the like; the __path__ of the
+        # package is asked for by the import of another submodule.
+        if attribute.startswith("__") and (attribute, self.__name__) != ("__path__", DYNAMO):
             raise AttributeError(attribute)
         _remove_stand_ins()
         return getattr(importlib.import_module(self.__name__), attribute)

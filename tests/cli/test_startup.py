@@ -63,3 +63,9 @@ def test_the_budget_of_imported_modules(option: str, budget: int) -> None:
 )
 def test_help_version_and_usage_errors_import_nothing_heavy(args: list[str]) -> None:
     assert _heavy(_modules(*args)) == set()
+
+
+@pytest.mark.parametrize("verb", ["params", "summary"])
+def test_a_published_model_needs_no_compiler(verb: str) -> None:
+    """torch._dynamo, torch.compile's front end, is 900 modules and a second."""
+    assert "torch._dynamo" not in _modules("model", verb, "resnet18", "--json")

@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pttool.core.foreign import stdout_to_stderr
 from pttool.core.model.attention import fused_attention
+from pttool.core.model.batch_norm import BATCH_NORM, batch_norm_on_meta
 from pttool.core.model.bounds import NOT_DATA_DEPENDENT, largest_result
 from pttool.core.model.detection import is_detector, masks_kept_on_meta
 from pttool.core.model.inputs import Inputs
@@ -200,7 +201,9 @@ class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
         is_higher_order = isinstance(func, HigherOrderOperator)
         packet = func if is_higher_order else func._overloadpacket
         formula = self._formulas.get(packet)
-        if formula is None and not is_higher_order and func.namespace != "prim":
+        if self._on_meta and packet is BATCH_NORM:
+            func = batch_norm_on_meta
+        elif formula is None and not is_higher_order and func.namespace != "prim":
             with self:
                 output = func.decompose(*args, **kwargs)
             if output is not NotImplemented:
