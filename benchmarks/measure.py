@@ -15,17 +15,15 @@ class Cost:
     peak_bytes: int
 
 
-def cost(command: Sequence[str], *, rounds: int = 10, cwd: str | None = None) -> Cost:
+def cost(command: Sequence[str], *, rounds: int = 10) -> Cost:
     """Run `command` `rounds` times, after one run that warms the disk cache."""
-    _run(command, cwd)
-    runs = [_run(command, cwd) for _ in range(rounds)]
+    _run(command)
+    runs = [_run(command) for _ in range(rounds)]
     return Cost(median(run.cpu_s for run in runs), max(run.peak_bytes for run in runs))
 
 
-def _run(command: Sequence[str], cwd: str | None) -> Cost:
-    process = subprocess.Popen(
-        command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+def _run(command: Sequence[str]) -> Cost:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, _, usage = os.wait4(process.pid, 0)
     process.returncode = 0  # reaped above, where its own costs could be read
     return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)

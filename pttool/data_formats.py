@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from pttool.core.csv_cells import quoted
 from pttool.core.report import Item, Report
 from pttool.values import json_text, raw_cell
 
@@ -40,11 +41,4 @@ def separated(report: Report, header: bool, separator: str) -> Iterator[str]:
 def _row(cells: Sequence[str], separator: str) -> str:
     if list(cells) == [""]:
         return '""\n'  # an empty line would be no row at all
-    return separator.join(_quoted(cell, separator) for cell in cells) + "\n"
-
-
-def _quoted(cell: str, separator: str) -> str:
-    # Python's csv.writer leaves a lone carriage return bare, which its own reader then refuses.
-    if any(special in cell for special in (separator, '"', "\n", "\r")):
-        return '"' + cell.replace('"', '""') + '"'
-    return cell
+    return separator.join(quoted(cell, separator) for cell in cells) + "\n"

@@ -54,6 +54,8 @@ Model = Annotated[
     ),
 ]
 
+Force = Annotated[bool, Option("--force", help="Replace FILE if it exists.")]
+
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
@@ -176,7 +178,7 @@ class OutputOptions:
             show_default=False,
         ),
     ] = None
-    force: Annotated[bool, Option("--force", help="Replace FILE if it exists.")] = False
+    force: Force = False
 
     def choose(self, model: str = "") -> Output:
         """Return the output asked for; raises UsageError for two formats or a hopeless FILE.

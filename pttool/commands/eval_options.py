@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from pttool.options import Force
 from pttool.output import DOCUMENT_SUFFIXES, SUFFIXES, Format, Output, choose_output
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class DocumentOptions:
             help="Write to FILE: .json, .ndjson, .csv, .tsv, .txt, .md, .tex or .html.",
         ),
     ] = None
-    force: Annotated[bool, Option("--force", help="Replace FILE if it exists.")] = False
+    force: Force = False
 
     def choose(self, files: list[Path]) -> Output:
         """Return the output asked for; raises UsageError for two formats or a hopeless FILE."""

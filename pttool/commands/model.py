@@ -8,7 +8,7 @@ from typer import Argument, Option
 from pttool.app import noun, verb
 from pttool.core.model.fields import Sort, parse_fields
 from pttool.errors import UsageError
-from pttool.options import BuildOptions, InputOptions, Mode, Model, OutputOptions
+from pttool.options import BuildOptions, Force, InputOptions, Mode, Model, OutputOptions
 from pttool.output import choose_text_output, emit, emit_text
 
 app = noun("Layers, parameters and MACs of a model, counted without its weights.")
@@ -209,7 +209,7 @@ def graph(
             show_default=False,
         ),
     ] = None,
-    force: Annotated[bool, Option("--force", help="Replace FILE if it exists.")] = False,
+    force: Force = False,
 ) -> None:
     """Print which module's output goes into which, as a graph in Graphviz's DOT language.
 

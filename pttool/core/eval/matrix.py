@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from pttool.core.csv_cells import quoted
 from pttool.core.eval.evaluate import Evaluation
-from pttool.core.eval.texts import quoted
 from pttool.core.eval.types import Floats, Ints
 from pttool.errors import UsageError
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from pttool.core.csv_cells import quoted
 from pttool.core.eval.rows import ClassRow
 
 CONFUSED_CELLS = 5
@@ -74,13 +75,6 @@ def _scores(row: ClassRow, digits: int) -> list[str]:
 
 def _confused(row: ClassRow) -> str:
     return ", ".join(f"{other.name}:{other.count}" for other in row.confused[:CONFUSED_CELLS])
-
-
-def quoted(cell: str) -> str:
-    """Return a CSV cell, in quotes where it needs them (RFC 4180)."""
-    if any(special in cell for special in ',"\n\r'):
-        return '"' + cell.replace('"', '""') + '"'
-    return cell
 
 
 def _for_markdown(text: str) -> str:

@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from pttool.core.model.names import NamedTensor, parameters_by_name
+from pttool.core.model.parameters import lazy_note, numel
 from pttool.core.model.resolve import Resolved
 from pttool.core.report import Column, Report
 from pttool.errors import UsageError
@@ -39,19 +40,20 @@ def freeze(resolved: Resolved, patterns: Sequence[str]) -> Report:
         if not any(_matching(named, [pattern]) for named in parameters):
             raise _no_match(pattern, resolved.module)
     chosen = [named for named in parameters if matched[named.name]]
-    before = _numel([named for named in parameters if named.tensor.requires_grad])
+    before = numel([named for named in parameters if named.tensor.requires_grad])
     left = [n for n in parameters if n.tensor.requires_grad and not matched[n.name]]
     summary = {
         "model": resolved.name,
         "source": resolved.source,
-        "params": _numel(parameters),
+        "params": numel(parameters),
         "trainable_before": before,
-        "trainable_after": _numel(left),
-        "frozen_after": _numel(parameters) - _numel(left),
+        "trainable_after": numel(left),
+        "frozen_after": numel(parameters) - numel(left),
     }
+    notes = _notes(resolved.module, chosen) + lazy_note(chosen)
     items = [_item(named, matched[named.name] or "") for named in chosen]
     fields = tuple(column.key for column in COLUMNS)
-    return Report(fields, COLUMNS, items, summary, FOOTER, _notes(resolved.module, chosen))
+    return Report(fields, COLUMNS, items, summary, FOOTER, notes)
 
 
 def _matching(named: NamedTensor, patterns: Sequence[str]) -> str | None:
@@ -79,10 +81,6 @@ def _item(named: NamedTensor, pattern: str) -> dict[str, object]:
         "pattern": pattern,
         "was_trainable": named.tensor.requires_grad,
     }
-
-
-def _numel(parameters: Sequence[NamedTensor]) -> int:
-    return sum(named.tensor.numel() for named in parameters if not is_lazy(named.tensor))
 
 
 def _notes(module: nn.Module, chosen: Sequence[NamedTensor]) -> tuple[str, ...]:

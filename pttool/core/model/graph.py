@@ -11,12 +11,13 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from pttool.core.foreign import stdout_to_stderr
+from pttool.core.foreign import foreign_code
 from pttool.core.model.forward import Forward, inputs_for, on_loan, run_forward
 from pttool.core.model.memory import storages
 from pttool.core.model.resolve import Resolved
 from pttool.core.model.rows import Row
 from pttool.core.model.spec import InputSpec
+from pttool.core.model.trace import hooked, trace
 from pttool.errors import InputError, UnavailableError
 
 SOURCE, SINK = "input", "output"
@@ -85,6 +86,7 @@ class _Flow(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._sources: dict[int, frozenset[str]] = {}
         self._alive: list[Any] = []  # so that no storage takes the place of a freed one
         self._open: list[tuple[nn.Module, str]] = []
+        self._model: nn.Module | None = None
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -123,43 +125,29 @@ class _Flow(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._open.append((module, name))
 
     def leave(self, module: nn.Module, args: Any, output: Any) -> None:
-        """Close the node; what its module returned comes from it."""
+        """Close the node; what its module returned comes from it, and the model's goes out."""
+        if module is self._model:
+            self.arrive(output, SINK)
         if self._open and self._open[-1][0] is module:
             self.mark(output, frozenset((self._open.pop()[1],)))
 
     @contextlib.contextmanager
-    def hooked(self, model: nn.Module) -> Iterator[None]:
-        """Follow the calls of all modules in the block."""
-        handles = []
-        for module in model.modules():
-            if isinstance(module, torch.jit.ScriptModule):
-                continue
-            handles.append(module.register_forward_pre_hook(self.enter, with_kwargs=True))
-            handles.append(module.register_forward_hook(self.leave))
-        try:
+    def watching(self, model: nn.Module) -> Iterator[None]:
+        """Follow the tensors of a forward in the block."""
+        self._model = model
+        with hooked(model, self.enter, self.leave), self:
             yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
 
 def _trace_flow(
     forward: Forward, specs: Sequence[InputSpec], batch: int | None, nodes: dict[int, list[Row]]
 ) -> _Flow:
     model, device = forward.resolved.module, forward.resolved.device
-    inputs = inputs_for(model, specs, batch, device)
     flow = _Flow(nodes)
-    flow.mark(inputs.tensors(), frozenset((SOURCE,)))
-    with (
-        stdout_to_stderr(),
-        on_loan(forward.resolved, training=False),
-        flow.hooked(model),
-        torch.device(device),
-        torch.no_grad(),
-        flow,
-    ):
-        output = model(*inputs.positional, **inputs.named)
-    flow.arrive(output, SINK)
+    with foreign_code(forward.resolved.name), on_loan(forward.resolved, training=False):
+        inputs = inputs_for(model, specs, batch, device)
+        flow.mark(inputs.tensors(), frozenset((SOURCE,)))
+        trace(model, inputs, device=device, grad=False, watching=flow.watching(model))
     return flow
 
 

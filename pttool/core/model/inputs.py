@@ -51,7 +51,7 @@ def make_inputs(
         images = [spec.shape for spec in specs for _ in range(batch or 1)]
         return Inputs(([_tensor(shape, dtype, device, generator) for shape in images],))
     for spec in specs:
-        own = spec.batch if batch == 1 and spec.batch is not None else batch
+        own = batch_of(spec, batch)
         shape = spec.shape if own is None else (own, *spec.shape)
         wanted = dtype if spec.dtype is None else getattr(torch, spec.dtype)
         tensor = _tensor(shape, wanted, device, generator)
@@ -62,6 +62,11 @@ def make_inputs(
         else:
             named[spec.name] = tensor
     return Inputs(tuple(positional), named)
+
+
+def batch_of(spec: InputSpec, batch: int | None) -> int | None:
+    """Return the batch size that an input gets: its own, unless another than 1 is asked for."""
+    return spec.batch if batch == 1 and spec.batch is not None else batch
 
 
 def check_call(module: nn.Module, inputs: Inputs) -> None:

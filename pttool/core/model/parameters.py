@@ -72,10 +72,10 @@ def totals(parameters: Sequence[NamedTensor], buffers: Sequence[NamedTensor]) ->
     known = [named for named in parameters if not is_lazy(named.tensor)]
     known_buffers = [named for named in buffers if not is_lazy(named.tensor)]
     return {
-        "params": _numel(known),
-        "trainable_params": _numel([named for named in known if named.tensor.requires_grad]),
-        "frozen_params": _numel([named for named in known if not named.tensor.requires_grad]),
-        "buffers": _numel(known_buffers),
+        "params": numel(known),
+        "trainable_params": numel([named for named in known if named.tensor.requires_grad]),
+        "frozen_params": numel([named for named in known if not named.tensor.requires_grad]),
+        "buffers": numel(known_buffers),
         "param_bytes": _bytes(known),
         "buffer_bytes": _bytes(known_buffers),
         "shared": [[named.name, *named.aliases] for named in parameters if named.aliases],
@@ -124,8 +124,8 @@ def _by_module(model: nn.Module, listed: Sequence[NamedTensor]) -> list[dict[str
             "name": name,
             "type": type(model.get_submodule(name)).__name__,
             "tensors": len(group),
-            "numel": _numel(group),
-            "trainable_numel": _numel([named for named in group if named.tensor.requires_grad]),
+            "numel": numel(group),
+            "trainable_numel": numel([named for named in group if named.tensor.requires_grad]),
             "bytes": _bytes(group),
         }
         for name, group in held.items()
@@ -155,7 +155,8 @@ def lazy_note(parameters: Sequence[NamedTensor]) -> tuple[str, ...]:
     )
 
 
-def _numel(named: Sequence[NamedTensor]) -> int:
+def numel(named: Sequence[NamedTensor]) -> int:
+    """Return the elements of all that have a shape."""
     return sum(each.tensor.numel() for each in named if not is_lazy(each.tensor))
 
 

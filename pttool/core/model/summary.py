@@ -5,6 +5,7 @@ from typing import Any
 
 from pttool.core.model.fields import FIELDS, SUMMARY_COLUMNS
 from pttool.core.model.forward import run_forward
+from pttool.core.model.inputs import batch_of
 from pttool.core.model.parameters import FOOTER
 from pttool.core.model.resolve import Resolved
 from pttool.core.model.rows import item
@@ -30,13 +31,14 @@ def summary(
     `failure`. Raises UsageError when there is no input to use or the forward takes other ones.
     """
     forward = run_forward(resolved, specs, batch=batch, training=training)
+    own_batches = (batch_of(spec, batch) for spec in resolved.default_inputs)
     about = {
         "model": resolved.name,
         "source": resolved.source,
         "weights": resolved.weights,
         "device": forward.resolved.device,
         "mode": "train" if training else "eval",
-        "batch": batch,
+        "batch": batch if specs else next(own_batches, batch),
     }
     return Report(
         FIELDS,

@@ -2,7 +2,8 @@
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,12 +62,20 @@ class Trace:
     failing: Call | None = None
 
 
-def trace(model: nn.Module, inputs: Inputs, *, device: str, grad: bool) -> Trace:
+def trace(
+    model: nn.Module,
+    inputs: Inputs,
+    *,
+    device: str,
+    grad: bool,
+    watching: AbstractContextManager[Any] | None = None,
+) -> Trace:
     """Call the model once and return what happened; whatever it raises ends up in the result.
 
     The model is run where it is (see `isolation.borrowed`), on `device`, where tensors that the
     forward itself makes are put as well. `grad` runs it as for training, with autograd on. On meta,
-    torchvision's detectors run with upper bounds for what depends on values.
+    torchvision's detectors run with upper bounds for what depends on values. `watching` is entered
+    around the forward: hooks or a dispatch mode of someone who wants to see the same.
     """
     if any(map(is_lazy, model.parameters())):
         _materialise(model, inputs, device)
@@ -76,7 +85,7 @@ def trace(model: nn.Module, inputs: Inputs, *, device: str, grad: bool) -> Trace
     calls = _Calls(model, found, inputs)
     with (
         stdout_to_stderr(),
-        calls.hooked(),
+        hooked(model, calls.enter, calls.leave),
         # Detectors put each tensor where it belongs, and keep constants on the CPU.
         contextlib.nullcontext() if bounded else torch.device(device),
         fused_attention(),
@@ -85,6 +94,7 @@ def trace(model: nn.Module, inputs: Inputs, *, device: str, grad: bool) -> Trace
         _slow_but_counted(),
         activations.saving(),
         masks_kept_on_meta() if bounded else contextlib.nullcontext(),
+        watching or contextlib.nullcontext(),
         _Operators(found, calls, on_meta=device == "meta", bounded=bounded),
     ):
         try:
@@ -122,6 +132,26 @@ def _slow_but_counted() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(enabled)
 
 
+@contextlib.contextmanager
+def hooked(
+    model: nn.Module, enter: Callable[..., None], leave: Callable[..., None]
+) -> Iterator[None]:
+    """Call `enter` (module, args, kwargs) and `leave` (module, args, output) around each module.
+
+    `leave` is called, with None, also while an error passes through. TorchScript takes no hooks.
+    """
+    handles = []
+    for module in model.modules():
+        if not isinstance(module, torch.jit.ScriptModule):
+            handles.append(module.register_forward_pre_hook(enter, with_kwargs=True))
+            handles.append(module.register_forward_hook(leave, always_call=True))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
 class _Calls:
     """Builds the tree of module calls from forward hooks."""
 
@@ -134,20 +164,7 @@ class _Calls:
         self._names = Names(model)
         self._raised: list[tuple[BaseException, Call]] = []
 
-    @contextlib.contextmanager
-    def hooked(self) -> Iterator[None]:
-        handles = []
-        for module in self._model.modules():
-            if not isinstance(module, torch.jit.ScriptModule):
-                handles.append(module.register_forward_pre_hook(self._enter, with_kwargs=True))
-                handles.append(module.register_forward_hook(self._leave, always_call=True))
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
-
-    def _enter(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def enter(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         parent = self.innermost
         if module is self._model and parent is self.root:
             return
@@ -156,7 +173,7 @@ class _Calls:
         parent.children.append(call)
         self.innermost = call
 
-    def _leave(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+    def leave(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         call = self.innermost
         if call.module is not module or call.parent is None:
             return

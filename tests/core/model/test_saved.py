@@ -71,6 +71,7 @@ def test_programs_run_without_their_python_code(folder: Path, name: str) -> None
 def test_an_exported_program_knows_its_input(folder: Path) -> None:
     report = summary(_resolved(folder / "exported.pt2"), [])
     assert report.items[0]["input_shape"] == [2, 3, 8, 8]
+    assert report.summary["batch"] == 2
     assert report.summary["macs"] == 2 * MACS
 
 

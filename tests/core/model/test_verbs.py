@@ -84,6 +84,12 @@ def test_the_graph_of_resnet18_has_its_shortcuts() -> None:
     assert ("maxpool", "layer1.0.relu:1") in edges
 
 
+def test_the_graph_of_a_detector_is_drawn_with_its_upper_bounds() -> None:
+    edges = _edges(graph(_resolved("fasterrcnn_mobilenet_v3_large_320_fpn"), [], depth=1))
+    assert ("backbone", "rpn") in edges
+    assert ("backbone", "roi_heads") in edges
+
+
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
 def test_graphviz_draws_it() -> None:
     assert b"<svg" in to_svg(graph(_residual(), [InputSpec((4,))]))
