@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from pttool.core.files import check_writable, complete_or_absent
+from pttool.core.files import check_writable, written
 from pttool.core.report import Report
 from pttool.data_formats import json_document, json_lines, separated
 from pttool.errors import UnavailableError, UsageError
@@ -210,15 +210,8 @@ def _write_stdout(command: str, report: Report, output: Output) -> None:
 
 
 def _to_file(payloads: Iterable[bytes], path: Path) -> None:
-    try:
-        with complete_or_absent(path) as stream:
-            stream.writelines(payloads)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise UnavailableError(
-            f"{path}: {error.strerror}", "nothing was written: make room or write elsewhere"
-        ) from error
+    with written(path) as stream:
+        stream.writelines(payloads)
 
 
 def _to_stdout(payloads: Iterable[bytes]) -> None:

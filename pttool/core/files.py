@@ -64,6 +64,20 @@ def complete_or_absent(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+@contextlib.contextmanager
+def written(path: Path) -> Iterator[BinaryIO]:
+    """As `complete_or_absent`; raises UnavailableError for what the system refuses, as no room."""
+    try:
+        with complete_or_absent(path) as stream:
+            yield stream
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UnavailableError(
+            f"{path}: {error.strerror}", "nothing was written: make room or write elsewhere"
+        ) from error
+
+
 def _resolved(path: Path) -> Path:
     try:
         return path.resolve()

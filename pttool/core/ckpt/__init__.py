@@ -1,0 +1,1 @@
+"""Checkpoints of every kind, read, judged and repaired without running them."""
