@@ -51,17 +51,21 @@ def report(
 
     Labels and predictions are found under their usual keys (label, y_true, targets ...), or named
     with --true and --pred; scores (N, C) give the prediction and more metrics. Several files are
-    shards of one run. Nothing in a file is run.
+    shards of one run. Nothing in a file is run. With --task multilabel labels and predictions are
+    (N, C) of 0 and 1, and scores predict every class whose probability reaches --threshold.
 
     Examples:
         pttool eval report preds.npz --csv
         pttool eval report preds.npz --classes names.txt --worst 10
         pttool eval report --true y.npy --scores logits.npy --topk 1,5 --json
+        pttool eval report tags.npz --task multilabel --scores logits --threshold 0.3
         pttool eval report preds.npz --fail-under accuracy=0.9 --fail-under recall:cat=0.8
     """
     destination = output.choose(files or [])
     if verify and Path("-") in (files or []):
         raise UsageError("--verify reads twice, which standard input can't", "save it to a file")
+    if matrix is not None:
+        read.refuse_multilabel("--matrix")
     matrix_file = choose_text_output(matrix, (".csv", ".npz", ".png"), force=output.force)
     options = listing.parse(read, gates, for_people=destination.is_for_people)
     from pttool.core.eval.report import make
@@ -112,7 +116,8 @@ def compare(
     """Compare two models on the same samples: differences, and whether they can be chance.
 
     Samples are aligned by their index where both have one, else by row. McNemar's p is exact, the
-    interval of the difference a paired bootstrap's.
+    interval of the difference a paired bootstrap's. With --task multilabel a sample is right if all
+    of its labels are.
 
     Examples:
         pttool eval compare old.npz new.npz

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from pttool.errors import UsageError
 from pttool.options import Force
 from pttool.output import DOCUMENT_SUFFIXES, SUFFIXES, Format, Output, choose_output
 
@@ -47,6 +48,7 @@ class Task(StrEnum):
     """What a label is a label of."""
 
     CLASSES = "classes"
+    MULTILABEL = "multilabel"
     PIXELS = "pixels"
 
 
@@ -108,8 +110,20 @@ class ReadOptions:
         ),
     ] = None
     task: Annotated[
-        Task, Option("--task", help="One class per sample, or maps with one per pixel.")
+        Task,
+        Option("--task", help="One class per sample, 0 or 1 for each class, or a class per pixel."),
     ] = Task.CLASSES
+    threshold: Annotated[
+        float | None,
+        Option(
+            "--threshold",
+            metavar="P",
+            min=0.0,
+            max=1.0,
+            show_default=False,
+            help="Multilabel: probability that predicts a class (0.5).",
+        ),
+    ] = None
     nan: Annotated[OnNaN, Option("--nan", help="What to do about scores that are not finite.")] = (
         OnNaN.REFUSE
     )
@@ -127,8 +141,17 @@ class ReadOptions:
             num_classes=self.num_classes,
             ignore_index=self.ignore_index,
             drop_nan=self.nan is OnNaN.DROP,
-            pixels=self.task is Task.PIXELS,
+            task=self.task.value,
+            threshold=self.threshold,
         )
+
+    def refuse_multilabel(self, option: str) -> None:
+        """Raise UsageError for an option of confusions where a sample has several labels."""
+        if self.task is Task.MULTILABEL:
+            raise UsageError(
+                f"{option}: needs one class per sample",
+                "of several labels none is taken for another: leave it out",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +267,10 @@ class ListingOptions:
 
     def parse(self, read: ReadOptions, gates: GateOptions, *, for_people: bool) -> "Options":
         """Return what is to be computed; raises UsageError for what can't be read."""
+        if self.pairs:
+            read.refuse_multilabel("--pairs")
+        if self.confused_by is not ConfusedBy.ROW:
+            read.refuse_multilabel("--confused-by")
         from pttool.core.eval.report import Options
 
         return Options.parse(

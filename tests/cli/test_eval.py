@@ -282,3 +282,86 @@ def test_pixels_give_intersection_over_union(pttool: Pttool, tmp_path: Path) -> 
     assert [item["iou"] for item in document["items"]] == [4 / 6, 2 / 4]
     assert document["summary"]["mean_iou"] == pytest.approx((4 / 6 + 2 / 4) / 2)
     assert document["summary"]["n"] == 8
+
+
+TAGS = {
+    "label": [[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 0]],
+    "prediction": [[1, 0, 1], [0, 1, 1], [1, 0, 0], [0, 0, 0]],
+    "logits": [[2.0, -1.0, 0.0], [-3.0, 0.5, 4.0], [1.0, -0.25, -9.0], [-1.0, -1.0, -1.0]],
+}
+MULTILABEL = ("--task", "multilabel")
+
+
+def test_the_csv_of_several_labels_per_sample(pttool: Pttool, tmp_path: Path) -> None:
+    """Worked by hand; of 4 samples 5 labels were given, 5 predicted, 4 of them rightly."""
+    _save(tmp_path, TAGS)
+    (tmp_path / "names.txt").write_text("cat\ndog\nfox\n")
+    args = ("eval", "report", "preds.npz", *MULTILABEL, "--classes", "names.txt")
+    done = pttool(*args, "--csv")
+    assert done.returncode == 0, done.stderr
+    assert (
+        done.stdout
+        == f"""{HEADER}
+cat,0,2,1.000,1.000,1.000,,,,,
+dog,1,2,1.000,0.500,0.667,,,,,
+fox,2,1,0.500,1.000,0.667,,,,,
+All,,5,0.800,0.800,0.800,,,,,
+"""
+    )
+    gates = ("--fail-under", "precision:cat=1", "--fail-under", "accuracy=0.5")
+    assert pttool(*args, *gates).returncode == 0
+    done = pttool(*args, "--fail-under", "precision:fox=0.6", "--fail-under", "samples_f1=0.1")
+    assert done.returncode == 1
+    assert "1 of 2 gates failed: precision:fox=0.6: is 0.5" in done.stderr
+    assert_refused(pttool(*args, "--fail-under", "kappa=0"), 2, "no metric 'kappa'")
+
+
+def test_the_json_of_several_labels_per_sample(pttool: Pttool, tmp_path: Path) -> None:
+    _save(tmp_path, TAGS)
+    document = _json(pttool, *MULTILABEL, "--threshold", "0.5", "--verify", "--ci", "0.95")
+    summary = document["summary"]
+    assert (summary["n"], summary["accuracy"], summary["threshold"]) == (4, 0.5, 0.5)
+    assert summary["hamming_loss"] == pytest.approx(2 / 12)
+    assert [summary[name] for name in ("kappa", "mcc", "balanced_accuracy", "topk")] == [None] * 4
+    assert summary["samples"]["recall"] == pytest.approx((1 + 1 + 0.5 + 0) / 4)
+    assert list(summary["ci"]) == ["accuracy"]
+    assert (summary["auc_classes"], document["items"][2]["auc"]) == (3, pytest.approx(2 / 3))
+    assert "and predict a class from probability 0.5" in document["notes"][0]
+    assert float(document["notes"][-1].split()[-2]) < 1e-12
+
+
+def test_documents_of_several_labels_per_sample(pttool: Pttool, tmp_path: Path) -> None:
+    _save(tmp_path, TAGS)
+    for suffix in (".md", ".tex", ".html", ".txt"):
+        done = pttool("eval", "report", "preds.npz", *MULTILABEL, "-o", f"out{suffix}")
+        assert done.returncode == 0, done.stderr
+    page = (tmp_path / "out.html").read_text()
+    assert "Subset accuracy" in page
+    assert "onfus" not in page
+    assert "Hamming loss:" in (tmp_path / "out.txt").read_text()
+
+
+def test_what_several_labels_per_sample_have_not(pttool: Pttool, tmp_path: Path) -> None:
+    _save(tmp_path, TAGS)
+    for option in (("--matrix", "m.csv"), ("--pairs", "3"), ("--confused-by", "column"),
+                   ("--ignore-index", "0"), ("--num-classes", "4")):  # fmt: skip
+        assert_refused(pttool("eval", "report", "preds.npz", *MULTILABEL, *option), 2, option[0])
+    assert_refused(pttool("eval", "report", "preds.npz"), 2, "--task multilabel")
+    assert_refused(pttool("eval", "report", "preds.npz", "--threshold", "0.2"), 2, "--threshold")
+    _save(tmp_path, {"label": [0, 1], "prediction": [0, 1]})
+    assert_refused(pttool("eval", "report", "preds.npz", *MULTILABEL), 3, "label has shape (2,)")
+
+
+def test_two_models_with_several_labels_per_sample(pttool: Pttool, tmp_path: Path) -> None:
+    """A sample is right if all of its labels are."""
+    _save(tmp_path, TAGS)
+    label = np.array(TAGS["label"])
+    np.savez(tmp_path / "right.npz", label=label, prediction=label)
+    args = ("eval", "compare", "preds.npz", "right.npz", *MULTILABEL, "--json")
+    document = json.loads(pttool(*args).stdout)
+    assert document["items"][0] == {"metric": "accuracy", "a": 0.5, "b": 1.0, "difference": 0.5}
+    assert [item["metric"] for item in document["items"]][1] == "hamming_loss"
+    assert (document["summary"]["only_a_right"], document["summary"]["only_b_right"]) == (0, 2)
+    assert pttool(*args, "--fail-if-worse").returncode == 0
+    np.savez(tmp_path / "right.npz", label=label[:, :2], prediction=label[:, :2])
+    assert_refused(pttool(*args), 3, "A has 3 classes and B 2")

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from pttool.core.eval.counts import from_arrays
 from pttool.core.eval.intervals import mcnemar, paired_bootstrap
-from pttool.core.eval.metrics import per_class, totals
-from pttool.core.eval.types import Counts, Ints, Predictions
+from pttool.core.eval.metrics import PerClass, Totals, per_class, totals
+from pttool.core.eval.multilabel import SetCounter, set_totals
+from pttool.core.eval.types import Flags, Predictions
 from pttool.core.report import Column, Report
 from pttool.errors import CheckFailedError, InputError
 
-METRICS = ("accuracy", "balanced_accuracy", "kappa", "mcc")
+METRICS = ("accuracy", "hamming_loss", "balanced_accuracy", "kappa", "mcc")
 AVERAGES = ("macro_precision", "macro_recall", "macro_f1", "weighted_f1")
 COLUMNS = (
     Column("metric", "Metric"),
@@ -34,11 +35,39 @@ FOOTER = (
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """All samples of one model: arrays of length n, sorted by index where there is one."""
+    """All samples of one model: arrays of length n, sorted by index where there is one.
 
-    label: Ints
-    prediction: Ints
+    Labels and predictions are (n,) class numbers, or (n, C) of bool.
+    """
+
+    label: NDArray[Any]
+    prediction: NDArray[Any]
     index: NDArray[Any] | None
+
+    @property
+    def is_right(self) -> Flags:
+        """Which samples are right, of several labels in all of them."""
+        same = self.prediction == self.label
+        return same if same.ndim == 1 else np.asarray(same.all(axis=1))
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """What one model's samples come to."""
+
+    classes: PerClass
+    totals: Totals
+
+    @classmethod
+    def of(cls, answers: Answers, num_classes: int | None) -> "Metrics":
+        """Count and score the samples."""
+        if answers.label.ndim == 1:
+            counts = from_arrays(answers.label, answers.prediction, num_classes)
+            return cls(per_class(counts), totals(counts))
+        counter = SetCounter(answers.label.shape[1])
+        counter.add(answers.label, answers.prediction)
+        counts = counter.counts()
+        return cls(per_class(counts), set_totals(counts, counter.samples))
 
 
 def compare(
@@ -52,15 +81,15 @@ def compare(
     """Return the metrics of both, the classes whose recall fell, and how sure the difference is.
 
     Samples are aligned by their index where both have one, else by row. The interval of B - A is a
-    paired bootstrap's, p McNemar's exact one. `fail_if_worse` makes a lower accuracy of B a
-    failure.
+    paired bootstrap's, p McNemar's exact one; with several labels per sample, one is right if all
+    of them are. `fail_if_worse` makes a lower accuracy of B a failure.
 
     Raises InputError where the samples are not the same.
     """
     first, second = _aligned(_gather(a), _gather(b))
     size = max(a.num_classes or 0, b.num_classes or 0) or None
-    counts = [from_arrays(each.label, each.prediction, size) for each in (first, second)]
-    right = [x.prediction == x.label for x in (first, second)]
+    metrics = [Metrics.of(each, size) for each in (first, second)]
+    right = [each.is_right for each in (first, second)]
     only_a, only_b = (int((right[i] & ~right[1 - i]).sum()) for i in (0, 1))
     n = len(first.label)
     low, high = paired_bootstrap(only_a, only_b, n, confidence=confidence, seed=seed)
@@ -73,12 +102,12 @@ def compare(
         "accuracy_difference_low": low,
         "accuracy_difference_high": high,
         "confidence": confidence,
-        "worse_classes": _worse(counts[0], counts[1], {**b.names, **a.names}),
+        "worse_classes": _worse(metrics[0].classes, metrics[1].classes, {**b.names, **a.names}),
     }
     worse = fail_if_worse and only_b < only_a
     failure = CheckFailedError(f"B is worse by {(only_a - only_b) / n:.6g}") if worse else None
     fields = tuple(column.key for column in COLUMNS)
-    return Report(fields, COLUMNS, _items(counts), summary, FOOTER, (), failure)
+    return Report(fields, COLUMNS, _items(metrics), summary, FOOTER, (), failure)
 
 
 def _gather(predictions: Predictions) -> Answers:
@@ -101,22 +130,28 @@ def _aligned(a: Answers, b: Answers) -> tuple[Answers, Answers]:
     by_index = a.index is not None and b.index is not None
     if by_index and not np.array_equal(a.index, b.index):  # type: ignore[arg-type]
         raise InputError("A and B hold samples of different index", "compare the same samples")
-    different = np.flatnonzero(a.label != b.label)
+    if a.label.shape[1:] != b.label.shape[1:]:
+        message = f"A has {a.label.shape[1]} classes and B {b.label.shape[1]}"
+        raise InputError(message, "compare two models on the same classes")
+    different = np.flatnonzero((a.label != b.label).reshape(len(a.label), -1).any(axis=1))
     if len(different):
         hint = "the rows must be in the same order, or carry an index" if not by_index else None
+        row = int(different[0])
+        held = "" if a.label.ndim > 1 else f": {int(a.label[row])} and {int(b.label[row])}"
         raise InputError(
-            f"A and B have different labels for {len(different)} samples, first in row "
-            f"{int(different[0])}: {int(a.label[different[0]])} and {int(b.label[different[0]])}",
+            f"A and B have different labels for {len(different)} samples, first in row {row}{held}",
             hint,
         )
     return a, b
 
 
-def _items(counts: Sequence[Counts]) -> list[dict[str, Any]]:
-    first, second = (totals(each) for each in counts)
-    values = []
-    for name in METRICS:
-        values.append((name, getattr(first, name), getattr(second, name)))
+def _items(metrics: Sequence[Metrics]) -> list[dict[str, Any]]:
+    first, second = (each.totals for each in metrics)
+    values = [
+        (name, getattr(first, name), getattr(second, name))
+        for name in METRICS
+        if getattr(first, name) is not None
+    ]
     for name in AVERAGES:
         average, metric = name.split("_")
         pair = (getattr(getattr(each, average), metric) for each in (first, second))
@@ -124,9 +159,9 @@ def _items(counts: Sequence[Counts]) -> list[dict[str, Any]]:
     return [{"metric": m, "a": a, "b": b, "difference": b - a} for m, a, b in values]
 
 
-def _worse(a: Counts, b: Counts, names: dict[int, str]) -> list[dict[str, Any]]:
+def _worse(a: PerClass, b: PerClass, names: dict[int, str]) -> list[dict[str, Any]]:
     """Return the classes whose recall fell, the largest fall first."""
-    recall_a, recall_b = per_class(a).recall, per_class(b).recall
+    recall_a, recall_b = a.recall, b.recall
     size = min(len(recall_a), len(recall_b))
     change = recall_b[:size] - recall_a[:size]
     order = np.argsort(change, kind="stable")

@@ -6,7 +6,7 @@ import numpy as np
 
 from pttool.core.eval import texts
 from pttool.core.eval.evaluate import Evaluation, pairs, total_row
-from pttool.core.eval.html import Grid, page
+from pttool.core.eval.html import Confusions, Grid, page
 from pttool.core.eval.rows import ClassRow
 from pttool.core.eval.types import Ints
 
@@ -54,19 +54,35 @@ def grid(evaluation: Evaluation, most: int = GRID_CLASSES) -> Grid:
 
 
 def _page(evaluation: Evaluation, rows: Sequence[ClassRow], title: str, digits: int) -> str:
-    totals, scores = evaluation.totals, evaluation.scores
+    totals = evaluation.totals
     shown = {
         "Samples": f"{totals.n:,}",
         "Classes seen": f"{totals.classes_seen:,} of {totals.num_classes:,}",
-        "Accuracy": f"{totals.accuracy:.{digits}f}",
-        "Balanced accuracy": f"{totals.balanced_accuracy:.{digits}f}",
-        "Macro F1": f"{totals.macro.f1:.{digits}f}",
-        "Weighted F1": f"{totals.weighted.f1:.{digits}f}",
-        "Cohen's kappa": f"{totals.kappa:.{digits}f}",
-        "MCC": f"{totals.mcc:.{digits}f}",
+    }
+    measured = _measured(evaluation).items()
+    shown |= {name: f"{value:.{digits}f}" for name, value in measured if value is not None}
+    if evaluation.is_multilabel:
+        return page(title, shown, rows, digits=digits)
+    confusions = Confusions(grid(evaluation), pairs(evaluation, PAGE_PAIRS))
+    return page(title, shown, rows, confusions, digits=digits)
+
+
+def _measured(evaluation: Evaluation) -> dict[str, float | None]:
+    """Return the totals of a page by title; None is what the task has not."""
+    totals, scores = evaluation.totals, evaluation.scores
+    measured = {
+        "Subset accuracy" if evaluation.is_multilabel else "Accuracy": totals.accuracy,
+        "Hamming loss": totals.hamming_loss,
+        "Balanced accuracy": totals.balanced_accuracy,
+        "Micro F1": totals.micro.f1 if evaluation.is_multilabel else None,
+        "Macro F1": totals.macro.f1,
+        "Weighted F1": totals.weighted.f1,
+        "Cohen's kappa": totals.kappa,
+        "MCC": totals.mcc,
     }
     if scores is not None:
-        shown |= {f"Top-{k} accuracy": f"{share:.{digits}f}" for k, share in scores.topk.items()}
-        measured = {"Log-loss": scores.log_loss, "Calibration error": scores.ece}
-        shown |= {k: f"{v:.{digits}f}" for k, v in measured.items() if v is not None}
-    return page(title, shown, rows, pairs(evaluation, PAGE_PAIRS), grid(evaluation), digits=digits)
+        measured |= {f"Top-{k} accuracy": share for k, share in scores.topk.items()}
+        measured |= {"Log-loss": scores.log_loss, "Calibration error": scores.ece}
+        if scores.ranking is not None and evaluation.is_multilabel:
+            measured |= {"Macro AUC": scores.ranking.macro_auc, "Macro AP": scores.ranking.macro_ap}
+    return measured

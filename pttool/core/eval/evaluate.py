@@ -1,21 +1,18 @@
 """One pass over saved predictions: everything that `eval report` shows comes from here."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pttool.core.eval.counts import ConfusionCounter
 from pttool.core.eval.metrics import (
-    By,
     Macro,
     PerClass,
     Totals,
-    confused,
     most_confused,
     per_class,
     totals,
 )
-from pttool.core.eval.rows import ClassRow, Confused, Pair
+from pttool.core.eval.rows import ClassRow, Pair
 from pttool.core.eval.score_metrics import ScoreCounter, ScoreMetrics
 from pttool.core.eval.types import Counts, Dropped, Predictions
 from pttool.errors import InputError
@@ -32,6 +29,8 @@ class Evaluation:
     scores: ScoreMetrics | None
     score_kind: str | None
     dropped: Dropped
+    is_multilabel: bool = False
+    threshold: float | None = None
 
     def name(self, label: int) -> str:
         """Return the name of a class; without one, its number."""
@@ -72,32 +71,6 @@ def evaluate(
     )
 
 
-def class_rows(
-    evaluation: Evaluation, *, by: By = "row", seen_only: bool = False, most: int = 5
-) -> Iterator[ClassRow]:
-    """Yield the rows in label order, with the `most` classes that each was confused with."""
-    counts, classes = evaluation.counts, evaluation.classes
-    others = confused(counts, by).each(most)
-    columns: list[list[Any]] = [
-        counts.support.tolist(),
-        counts.predicted.tolist(),
-        classes.precision.tolist(),
-        classes.recall.tolist(),
-        classes.f1.tolist(),
-        classes.iou.tolist(),
-    ]
-    for label, (support, predicted, precision, recall, f1, iou, pairs) in enumerate(
-        zip(*columns, others, strict=True)
-    ):
-        if seen_only and not (support or predicted):
-            continue
-        yield ClassRow(
-            evaluation.name(label), label, support, precision, recall, f1,
-            *_ranking(evaluation.scores, label), iou, tuple(classes.undefined(label)),
-            tuple(Confused(evaluation.name(other), other, count) for other, count in pairs),
-        )  # fmt: skip
-
-
 def total_row(evaluation: Evaluation) -> ClassRow:
     """Return the row All: the sum of the support, and the micro averages."""
     micro = evaluation.totals.micro
@@ -110,9 +83,3 @@ def pairs(evaluation: Evaluation, most: int) -> list[Pair]:
         Pair(evaluation.name(label), evaluation.name(predicted), label, predicted, count)
         for label, predicted, count in most_confused(evaluation.counts, most)
     ]
-
-
-def _ranking(scores: ScoreMetrics | None, label: int) -> tuple[float | None, float | None]:
-    if scores is None or scores.ranking is None:
-        return None, None
-    return scores.ranking.auc[label], scores.ranking.ap[label]

@@ -46,8 +46,8 @@ def open_table(file: FileArgument) -> Table:
     return _text_table(source, head)
 
 
-def open_arrays(files: Sequence[str]) -> Table:
-    """Return .npy files as one table, by their names. Raises InputError for any other file."""
+def open_arrays(files: Sequence[str]) -> tuple[Table, list[str]]:
+    """Return .npy files as one table, and its key of each. Raises InputError for any other file."""
     sources = [source_of("-" if file == "-" else Path(file)) for file in files]
     for source in sources:
         if not source.head(6).startswith(NPY_MAGIC):
@@ -56,7 +56,8 @@ def open_arrays(files: Sequence[str]) -> Table:
                 "without FILE, --true, --pred and --scores name .npy files; "
                 "with FILE, they name its columns",
             )
-    return npy_table({source.name: source.open for source in sources})
+    table = npy_table({source.name: source.open for source in sources})
+    return table, [source.name for source in sources]
 
 
 def _zip_table(source: Source) -> Table:

@@ -1,7 +1,7 @@
 """Gates for continuous integration: metrics that must not fall below a threshold."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 
 from pttool.core.eval.evaluate import Evaluation
@@ -72,15 +72,18 @@ def _outcome(
 
 
 def values(evaluation: Evaluation) -> dict[str, float | None]:
-    """Return every metric of the whole by name; undefined ones are None."""
+    """Return every metric that the task has of the whole by name; undefined ones are None."""
     totals, scores = evaluation.totals, evaluation.scores
     named: dict[str, float | None] = {
-        name: None if name in totals.undefined else getattr(totals, name)
+        name: getattr(totals, name)
         for name in ("accuracy", "balanced_accuracy", "kappa", "mcc", "mean_iou")
+        if getattr(totals, name) is not None
     }
-    for average in ("micro", "macro", "weighted"):
-        for metric in ("precision", "recall", "f1"):
-            named[f"{average}_{metric}"] = getattr(getattr(totals, average), metric)
+    for name in ("micro", "macro", "weighted", "samples"):
+        average = getattr(totals, name)
+        if average is not None:
+            named |= {f"{name}_{metric}": value for metric, value in asdict(average).items()}
+    named |= {name: None for name in totals.undefined if name in named}
     if scores is not None:
         ranking = scores.ranking
         named["macro_auc"] = None if ranking is None else ranking.macro_auc

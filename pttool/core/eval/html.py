@@ -1,6 +1,7 @@
 """One self-contained page: totals, a table to sort, and where the confusions are."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 
 from pttool.core.eval.rows import ClassRow, Pair
@@ -40,12 +41,15 @@ def page(
     title: str,
     totals: Mapping[str, str],
     rows: Sequence[ClassRow],
-    pairs: Sequence[Pair],
-    grid: "Grid",
+    confusions: "Confusions | None" = None,
     *,
     digits: int = 3,
 ) -> str:
-    """Return the page. Names are escaped; nothing is loaded from elsewhere."""
+    """Return the page. Names are escaped; nothing is loaded from elsewhere.
+
+    Without confusions, as of several labels per sample, they are left out.
+    """
+    told = [] if confusions is None else [_grid(confusions.grid), _pairs(confusions.pairs)]
     parts = [
         "<!doctype html>",
         f'<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>',
@@ -53,9 +57,8 @@ def page(
         f"<style>{STYLE}</style></head><body>",
         f"<h1>{escape(title)}</h1>",
         _totals(totals),
-        _grid(grid),
-        _pairs(pairs),
-        _classes(rows, digits),
+        *told,
+        _classes(rows, digits, with_confused=confusions is not None),
         f"<script>{SCRIPT}</script></body></html>\n",
     ]
     return "\n".join(parts)
@@ -72,6 +75,14 @@ class Grid:
         self.names = names
         self.cells = cells
         self.left_out = left_out
+
+
+@dataclass(frozen=True, slots=True)
+class Confusions:
+    """What was taken for what: the matrix, or part of it, and the pairs most often confused."""
+
+    grid: Grid
+    pairs: Sequence[Pair]
 
 
 def _totals(totals: Mapping[str, str]) -> str:
@@ -119,22 +130,23 @@ def _pairs(pairs: Sequence[Pair]) -> str:
     )
 
 
-def _classes(rows: Sequence[ClassRow], digits: int) -> str:
+def _classes(rows: Sequence[ClassRow], digits: int, *, with_confused: bool) -> str:
     with_auc = any(row.auc is not None for row in rows)
     titles = ["Class", "Label", "Samples", "Precision", "Recall", "F1"]
     titles += ["AUC", "AP"] if with_auc else []
+    titles += ["Confused with"] if with_confused else []
     head = "".join(
         f'<th data-text="1">{title}</th>' if title == "Class" else f"<th>{title}</th>"
-        for title in [*titles, "Confused with"]
+        for title in titles
     ).replace("<th>Confused", '<th class="text" data-text="1">Confused')
-    body = "".join(_class(row, with_auc, digits) for row in rows)
+    body = "".join(_class(row, with_auc, with_confused, digits) for row in rows)
     return (
         f'<h2>Classes</h2><div class="wide"><table id="classes"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 
 
-def _class(row: ClassRow, with_auc: bool, digits: int) -> str:
+def _class(row: ClassRow, with_auc: bool, with_confused: bool, digits: int) -> str:
     numbers: list[float | None] = [row.precision, row.recall, row.f1]
     numbers += [row.auc, row.ap] if with_auc else []
     scores = "".join(
@@ -144,7 +156,8 @@ def _class(row: ClassRow, with_auc: bool, digits: int) -> str:
         for number in numbers
     )
     confused = ", ".join(f"{escape(other.name)}: {other.count}" for other in row.confused)
+    others = f'<td class="text">{confused}</td>' if with_confused else ""
     return (
-        f"<tr><td>{escape(row.name)}</td><td>{row.label}</td><td>{row.support}</td>{scores}"
-        f'<td class="text">{confused}</td></tr>'
+        f"<tr><td>{escape(row.name)}</td><td>{row.label}</td><td>{row.support}</td>"
+        f"{scores}{others}</tr>"
     )

@@ -6,9 +6,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from pttool.core.eval.metrics import Flags, Macro
+from pttool.core.eval.metrics import Macro
 from pttool.core.eval.resample import resample
-from pttool.core.eval.types import Counts, Floats
+from pttool.core.eval.types import Counts, Flags, Floats
 
 Interval = tuple[float, float]
 EXACT_PAIRS = 4096  # discordant pairs up to which McNemar's p is a quotient of whole numbers

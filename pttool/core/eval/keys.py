@@ -20,12 +20,16 @@ INDEX_KEYS = ("index", "idx", "sample_id")
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The columns to read. The prediction is the argmax of the scores where there are any."""
+    """The columns to read. Without a prediction it comes from the scores.
+
+    `are_sets`: labels and predictions have a column per class, of 0 and 1.
+    """
 
     true: str
     pred: str | None
     scores: str | None
     index: str | None
+    are_sets: bool = False
 
     def wanted(self) -> tuple[str, ...]:
         """Return the keys, each once."""
@@ -43,9 +47,7 @@ def choose_keys(table: Table, true: str | None, pred: str | None, scores: str | 
     if pred is not None and scores is not None:
         hint = "the prediction is the scores' largest: give one of the two"
         raise UsageError("both --pred and --scores are given", hint)
-    for key in (true, pred, scores):
-        if key is not None and key not in table.keys:
-            raise InputError(f"{table.name}: has no {key!r}", f"it has {_listed(table.keys)}")
+    _check_named(table, true, pred, scores)
     if scores is None and pred is None:
         scores = _only(table, "--scores", _score_candidates(table))
     if scores is not None:
@@ -53,10 +55,42 @@ def choose_keys(table: Table, true: str | None, pred: str | None, scores: str | 
         pred = None
     else:
         true, pred = _pair(table, true, pred)
+    return _complete(table, true, pred, scores)
+
+
+def choose_set_keys(
+    table: Table, true: str | None, pred: str | None, scores: str | None, *, by_threshold: bool
+) -> Keys:
+    """Return the columns of several labels per sample, as `choose_keys` does for one.
+
+    A prediction beside scores is read too, unless only the scores are named, or the prediction is
+    to come from them (`by_threshold`).
+    """
+    _check_named(table, true, pred, scores)
+    if scores is None or pred is not None:
+        scores = scores or _only(table, "--scores", _score_candidates(table))
+        if not by_threshold:
+            true, pred = _pair(table, true, pred)
+        elif scores is None:
+            message = f"{table.name}: has no scores by a usual name among {_listed(table.keys)}"
+            raise InputError(message, "--threshold needs scores: --scores KEY")
+    true = true or _only(table, "--true", _true_candidates(table))
+    return _complete(table, true, pred, scores, are_sets=True)
+
+
+def _check_named(table: Table, *keys: str | None) -> None:
+    for key in keys:
+        if key is not None and key not in table.keys:
+            raise InputError(f"{table.name}: has no {key!r}", f"it has {_listed(table.keys)}")
+
+
+def _complete(
+    table: Table, true: str | None, pred: str | None, scores: str | None, *, are_sets: bool = False
+) -> Keys:
     if true is None or (pred is None and scores is None):
         raise _missing(table, true)
     index = next((key for key in INDEX_KEYS if key in table.keys), None)
-    keys = Keys(true, pred, scores, index)
+    keys = Keys(true, pred, scores, index, are_sets)
     check_shapes(table.name, table.shapes, keys)
     return keys
 
@@ -64,9 +98,12 @@ def choose_keys(table: Table, true: str | None, pred: str | None, scores: str | 
 def check_shapes(name: str, shapes: Mapping[str, Shape], keys: Keys) -> None:
     """Raise for columns that are no (N,), scores that are no (N, C), or different N.
 
-    `shapes` may lack columns whose shape isn't known yet.
+    Of label sets, labels and predictions must be (N, C) like the scores. `shapes` may lack columns
+    whose shape isn't known yet.
     """
-    for key in (keys.true, keys.pred, keys.index):
+    if keys.are_sets:
+        _check_sets(name, shapes, keys)
+    for key in (keys.index,) if keys.are_sets else (keys.true, keys.pred, keys.index):
         if key is not None and key in shapes:
             _check_flat(name, key, shapes, keys)
     scores = shapes.get(keys.scores or "")
@@ -93,8 +130,25 @@ def _check_flat(name: str, key: str, shapes: Mapping[str, Shape], keys: Keys) ->
         raise InputError(message, f"if these are scores of {shape[1]} classes: --scores {key}")
     raise UsageError(
         f"{name}: {key} has shape {shape}: one class per sample, several, or pixels?",
-        "maps of classes: --task pixels; else save one class per sample (several aren't read)",
+        "0 or 1 per class: --task multilabel; maps of classes: --task pixels",
     )
+
+
+def _check_sets(name: str, shapes: Mapping[str, Shape], keys: Keys) -> None:
+    wide = (keys.true, keys.pred, keys.scores)
+    known = [(key, shapes[key]) for key in wide if key is not None and key in shapes]
+    for key, shape in known:
+        if len(shape) != 2 or not shape[1]:
+            raise InputError(
+                f"{name}: {key} has shape {shape}, where multilabel needs (samples, classes)",
+                "save 0 or 1 per class and sample; with one class per sample leave out --task",
+            )
+        first, other = known[0]
+        if shape != other:
+            raise InputError(
+                f"{name}: {first} has shape {other}, {key} has {shape}",
+                "they need one entry per sample and class each",
+            )
 
 
 def _refuse_scores(name: str, keys: Keys, shape: Shape) -> None:

@@ -6,15 +6,12 @@ Definitions as in scikit-learn, with 0/0 = 0.0; what was 0/0 is named.
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pttool.core.eval.types import Counts, Floats, Ints
+from pttool.core.eval.types import Counts, Flags, Floats, Ints
 
-Flags = NDArray[np.bool_]
 Macro = Literal["seen", "all"]
 By = Literal["row", "column"]
 MOST = 1 << 63  # beyond int64
@@ -54,23 +51,28 @@ class Average:
 class Totals:
     """The metrics of all classes together.
 
-    `macro` averages `macro_classes` classes; `classes_seen` occur as label or prediction. Names in
-    `undefined` were 0/0, or an average of nothing, and are 0.0.
+    `correct` of `n` samples are right. `macro` averages `macro_classes` classes; `classes_seen`
+    occur as label or prediction. Names in `undefined` were 0/0, or an average of nothing, and are
+    0.0. None is what the task has not: with one class per sample the Hamming loss and the average
+    over samples, with several the rest.
     """
 
     n: int
+    correct: int
     num_classes: int
     classes_seen: int
     accuracy: float
-    balanced_accuracy: float
-    kappa: float
-    mcc: float
+    balanced_accuracy: float | None
+    kappa: float | None
+    mcc: float | None
     micro: Average
     macro: Average
     macro_classes: int
     weighted: Average
     mean_iou: float
     undefined: tuple[str, ...]
+    hamming_loss: float | None = None
+    samples: Average | None = None
 
 
 def per_class(counts: Counts) -> PerClass:
@@ -100,28 +102,32 @@ def totals(
     Gorodkin's R_K, 0.0 where undefined.
     """
     classes = classes or per_class(counts)
-    seen = (counts.support + counts.predicted) > 0
-    averaged = seen.copy() if macro == "seen" else np.ones(counts.num_classes, np.bool_)
+    seen, averaged = seen_and_averaged(counts, macro)
     averaged[[c for c in ignored if 0 <= c < counts.num_classes]] = False
     agreement = _Agreement.of(counts)
-    values = {
-        "accuracy": _quotient(agreement.hits, agreement.n),
-        "balanced_accuracy": _mean(classes.recall[counts.support > 0]),
+    values: dict[str, float | None] = {
+        "accuracy": quotient(agreement.hits, agreement.n),
+        "balanced_accuracy": mean(classes.recall[counts.support > 0]),
         "kappa": agreement.kappa(),
         "mcc": agreement.mcc(),
-        "mean_iou": _mean(classes.iou[averaged]),
+        "mean_iou": mean(classes.iou[averaged]),
     }
     accuracy = values["accuracy"] or 0.0
     return Totals(
         n=agreement.n,
+        correct=agreement.hits,
         num_classes=counts.num_classes,
         classes_seen=int(seen.sum()),
         micro=Average(accuracy, accuracy, accuracy),
-        macro=_average(classes, averaged.astype(np.float64)),
+        macro=average(classes, averaged),
         macro_classes=int(averaged.sum()),
-        weighted=_average(classes, counts.support.astype(np.float64)),
+        weighted=average(classes, counts.support),
+        accuracy=accuracy,
+        balanced_accuracy=values["balanced_accuracy"] or 0.0,
+        kappa=values["kappa"] or 0.0,
+        mcc=values["mcc"] or 0.0,
+        mean_iou=values["mean_iou"] or 0.0,
         undefined=tuple(name for name, value in values.items() if value is None),
-        **{name: value or 0.0 for name, value in values.items()},
     )
 
 
@@ -133,19 +139,17 @@ class Confused:
     count: Ints
     starts: Ints
 
-    def of(self, number: int, most: int = 5) -> list[tuple[int, int]]:
-        """Return at most `most` pairs (other class, count > 0); never the class itself."""
-        begin = int(self.starts[number])
-        part = slice(begin, min(begin + most, int(self.starts[number + 1])))
-        return list(zip(self.other[part].tolist(), self.count[part].tolist(), strict=True))
+    def each(self, most: int = 5, labels: Ints | None = None) -> Iterator[list[tuple[int, int]]]:
+        """Yield at most `most` pairs (other class, count > 0) of every class, or those in `labels`.
 
-    def each(self, most: int = 5) -> Iterator[list[tuple[int, int]]]:
-        """Yield what `of` returns for every class in turn, several times faster."""
-        starts = self.starts.tolist()
-        others, numbers = self.other.tolist(), self.count.tolist()
-        for begin, end in pairwise(starts):
-            part = slice(begin, min(begin + most, end))
-            yield list(zip(others[part], numbers[part], strict=True)) if begin < end else []
+        A class is never confused with itself.
+        """
+        labels = np.arange(len(self.starts) - 1) if labels is None else labels
+        begins = self.starts[labels]
+        ends = np.minimum(begins + most, self.starts[labels + 1])
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+            others, numbers = self.other[begin:end], self.count[begin:end]
+            yield list(zip(others.tolist(), numbers.tolist(), strict=True)) if begin < end else []
 
 
 def confused(counts: Counts, by: By = "row") -> Confused:
@@ -198,7 +202,7 @@ class _Agreement:
     def kappa(self) -> float | None:
         """Cohen's kappa; None where chance alone agrees always."""
         chance = self.label_prediction
-        return _quotient(self.n * self.hits - chance, self.n * self.n - chance)
+        return quotient(self.n * self.hits - chance, self.n * self.n - chance)
 
     def mcc(self) -> float | None:
         """Return the multiclass Matthews correlation; None where one side has a single class."""
@@ -214,15 +218,25 @@ def _ratio(part: Ints, whole: Ints) -> tuple[Floats, Flags]:
     return part / np.where(nothing, 1, whole), nothing
 
 
-def _quotient(part: int, whole: int) -> float | None:
+def seen_and_averaged(counts: Counts, macro: Macro) -> tuple[Flags, Flags]:
+    """Return which classes occur as label or prediction, and which a macro average is over."""
+    seen = (counts.support + counts.predicted) > 0
+    return seen, seen.copy() if macro == "seen" else np.ones(counts.num_classes, np.bool_)
+
+
+def quotient(part: int, whole: int) -> float | None:
+    """Return part / whole, or None where that is 0/0."""
     return part / whole if whole else None
 
 
-def _mean(values: Floats) -> float | None:
+def mean(values: Floats) -> float | None:
+    """Return the mean, or None of nothing."""
     return float(values.mean()) if len(values) else None
 
 
-def _average(classes: PerClass, weight: Floats) -> Average:
-    whole = float(weight.sum()) or 1.0
+def average(classes: PerClass, weight: Ints | Flags) -> Average:
+    """Return the weighted average over classes; of no weight at all it is 0."""
+    weights = weight.astype(np.float64)
+    whole = float(weights.sum()) or 1.0
     values = (classes.precision, classes.recall, classes.f1)
-    return Average(*(float((value * weight).sum()) / whole for value in values))
+    return Average(*(float((value * weights).sum()) / whole for value in values))

@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from pttool.core.eval.tables import Column, Columns, Table
+from pttool.core.eval.text_files import LISTS_HINT
 from pttool.errors import InputError, UnavailableError
 
 MAGIC = b"PAR1"
@@ -79,7 +80,7 @@ def _scores(array: Any, what: str) -> Column:
         )
     width = len(cells) // len(array)
     if any(len(row) != width for row in array):
-        raise InputError(f"{what}: holds lists of different lengths", "save one score per class")
+        raise InputError(f"{what}: holds lists of different lengths", LISTS_HINT)
     return np.asarray(cells.to_numpy(zero_copy_only=False)).reshape(len(array), width)
 
 

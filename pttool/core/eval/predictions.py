@@ -1,13 +1,19 @@
 """Saved predictions of any format, as one stream of samples with class numbers."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pttool.core.eval.classes import read_classes
+from pttool.core.eval.duplicates import Seen
 from pttool.core.eval.formats import open_arrays, open_table
-from pttool.core.eval.keys import Keys, check_shapes, choose_keys
+from pttool.core.eval.keys import Keys, check_shapes, choose_keys, choose_set_keys
 from pttool.core.eval.numbering import WHOLE, Numbering, as_digits, numbering_of
 from pttool.core.eval.pixels import of_pixels
 from pttool.core.eval.samples import (
@@ -16,12 +22,15 @@ from pttool.core.eval.samples import (
     Reading,
     Rules,
     Shard,
+    class_samples,
     read_columns,
     read_samples,
 )
-from pttool.core.eval.score_columns import are_probabilities, as_scores
+from pttool.core.eval.score_columns import are_in_unit_interval, are_probabilities, as_scores
+from pttool.core.eval.set_samples import THRESHOLD, set_samples
 from pttool.core.eval.sources import FileArgument
-from pttool.core.eval.types import Predictions
+from pttool.core.eval.tables import Table
+from pttool.core.eval.types import Predictions, Task
 from pttool.errors import InputError, UsageError
 
 
@@ -35,7 +44,8 @@ def open_predictions(
     num_classes: int | None = None,
     ignore_index: int | None = None,
     drop_nan: bool = False,
-    pixels: bool = False,
+    task: Task = "classes",
+    threshold: float | None = None,
     block_rows: int = BLOCK_ROWS,
 ) -> Predictions:
     """Return the predictions in FILEs, which are shards of one run, or in two .npy files.
@@ -43,7 +53,11 @@ def open_predictions(
     `true`, `pred` and `scores` name columns; without FILES they name .npy files. The number of
     classes is `num_classes`, else that of the file `classes`, the score columns or the names;
     else None. Scores are probabilities if every row of the first block lies in 0..1 and sums to
-    1, else logits. With `pixels` labels and predictions are maps, of which each pixel is a sample.
+    1, else logits.
+
+    Of the task "pixels" labels and predictions are maps, of which each pixel is a sample. Of
+    "multilabel" they are (N, C) of 0 and 1; without a prediction, or with a `threshold`, a class is
+    predicted from that probability (0.5) up, and scores in 0..1 are probabilities, others logits.
 
     Raises UsageError for choices that only the user can make, InputError for files that can't be
     read, UnavailableError for parquet without pyarrow. What depends on single samples is raised
@@ -53,35 +67,89 @@ def open_predictions(
         raise UsageError(
             f"--num-classes {num_classes}: is not a number of classes", f"1 to {MOST_CLASSES}"
         )
-    shards = _open_shards(files, true, pred, scores, pixels)
+    _check_threshold(threshold, task, pred)
+    if not files:
+        shards = [_shard_of_arrays(true, pred, scores, task)]
+    else:
+        choose = partial(choose_keys, true=true, pred=pred, scores=scores)
+        if task == "multilabel":
+            choose = partial(
+                choose_set_keys,
+                true=true,
+                pred=pred,
+                scores=scores,
+                by_threshold=threshold is not None,
+            )
+        shards = _open_shards(files, task, choose)
     names = read_classes(classes) if classes is not None else {}
+    if task == "multilabel":
+        if ignore_index is not None:
+            raise UsageError("--ignore-index: needs one class per sample", "leave it out")
+        rules = Rules(numbering_of({}, is_text=False), None, drop_nan=drop_nan, threshold=threshold)
+        return _label_sets(shards, names, num_classes, block_rows, rules)
     numbering, names, width = _look_ahead(shards, names, block_rows)
     count = _count_classes(num_classes, names, width)
     rules = Rules(numbering, count, None, ignore_index, drop_nan)
     if width is not None:
-        rules = replace(rules, score_kind=_score_kind(shards, block_rows, rules))
+        block = next(read_samples(shards, block_rows, Reading(rules), class_samples))
+        rules = replace(rules, score_kind=_score_kind(block.scores, are_probabilities))
     reading = Reading(rules)
-    blocks = read_samples(shards, block_rows, reading)
+    blocks = read_samples(shards, block_rows, reading, class_samples)
     return Predictions(blocks, count, names, rules.score_kind, reading.dropped)
 
 
+def _label_sets(
+    shards: Sequence[Shard],
+    names: dict[int, str],
+    num_classes: int | None,
+    rows: int,
+    rules: Rules,
+) -> Predictions:
+    """Return predictions of several labels per sample; the first block says how many classes."""
+    keys = shards[0].keys
+    if keys.pred is None and rules.threshold is None:
+        rules = replace(rules, threshold=THRESHOLD)
+    block = next(read_samples(shards, rows, _reading_sets(rules), set_samples))
+    count = _count_classes(num_classes, names, block.label.shape[1])
+    rules = replace(rules, num_classes=count)
+    if block.scores is not None:
+        rules = replace(rules, score_kind=_score_kind(block.scores, are_in_unit_interval))
+    reading = _reading_sets(rules)
+    blocks = read_samples(shards, rows, reading, set_samples)
+    return Predictions(
+        blocks, count, names, rules.score_kind, reading.dropped,
+        is_multilabel=True, threshold=rules.threshold,
+    )  # fmt: skip
+
+
+def _reading_sets(rules: Rules) -> Reading:
+    return Reading(rules, seen=Seen(are_sets=True))
+
+
+def _check_threshold(threshold: float | None, task: Task, pred: str | None) -> None:
+    if threshold is None:
+        return
+    if not 0 <= threshold <= 1:
+        raise UsageError(f"--threshold {threshold}: is no probability", "0 to 1, as 0.5")
+    if task != "multilabel":
+        message = "--threshold: is of several labels per sample; else the largest score predicts"
+        raise UsageError(message, "add --task multilabel, or leave it out")
+    if pred is not None:
+        hint = "a prediction needs no threshold: give one of the two"
+        raise UsageError("both --pred and --threshold are given", hint)
+
+
 def _open_shards(
-    files: Sequence[FileArgument],
-    true: str | None,
-    pred: str | None,
-    scores: str | None,
-    pixels: bool,
+    files: Sequence[FileArgument], task: Task, choose: Callable[[Table], Keys]
 ) -> list[Shard]:
-    """Return the files in natural order (part2 before part10), or the one shard of .npy files."""
-    if not files:
-        return [_shard_of_arrays(true, pred, scores, pixels)]
+    """Return the files in natural order (part2 before part10)."""
     shards = []
     for file in sorted(files, key=_natural):
-        table = of_pixels(open_table(file)) if pixels else open_table(file)
-        shards.append(Shard(table, choose_keys(table, true, pred, scores)))
+        table = of_pixels(open_table(file)) if task == "pixels" else open_table(file)
+        shards.append(Shard(table, choose(table)))
     first = shards[0]
     for shard in shards[1:]:
-        for what in ("scores", "index"):
+        for what in ("scores", "pred", "index"):
             if (getattr(first.keys, what) is None) != (getattr(shard.keys, what) is None):
                 raise InputError(
                     f"{first.table.name} and {shard.table.name}: only one of them has {what}",
@@ -96,16 +164,16 @@ def _natural(file: FileArgument) -> list[tuple[int, str]]:
     return [(int(part[:4000]), part) if part.isdecimal() else (-1, part) for part in parts]
 
 
-def _shard_of_arrays(true: str | None, pred: str | None, scores: str | None, pixels: bool) -> Shard:
-    if true is None or (pred is None) == (scores is None):
+def _shard_of_arrays(true: str | None, pred: str | None, scores: str | None, task: Task) -> Shard:
+    are_sets = task == "multilabel"
+    answers = [file for file in (pred, scores) if file is not None]
+    if true is None or not answers or (len(answers) > 1 and not are_sets):
         raise UsageError(
             "no FILE is given", "preds.npz, or arrays: --true Y.npy --pred P.npy (or --scores)"
         )
-    table = open_arrays([true, pred or scores or ""])
-    table = of_pixels(table) if pixels else table
-    keys = Keys(
-        table.keys[0], table.keys[-1] if pred else None, table.keys[-1] if scores else None, None
-    )
+    table, (label, *rest) = open_arrays([true, *answers])
+    table = of_pixels(table) if task == "pixels" else table
+    keys = Keys(label, rest[0] if pred else None, rest[-1] if scores else None, None, are_sets)
     check_shapes(table.name, table.shapes, keys)
     return Shard(table, keys)
 
@@ -168,7 +236,7 @@ def _count_classes(num_classes: int | None, names: dict[int, str], width: int | 
     """Return the number of classes, if anything but the labels tells. It must not be ambiguous."""
     if num_classes is not None and width is not None and num_classes != width:
         raise UsageError(
-            f"--num-classes {num_classes}: the scores have {width} columns", "leave it out"
+            f"--num-classes {num_classes}: labels or scores have {width} columns", "leave it out"
         )
     known = width if num_classes is None else num_classes
     if names and known is not None and max(names) >= known:
@@ -180,8 +248,9 @@ def _count_classes(num_classes: int | None, names: dict[int, str], width: int | 
     return max(names) + 1 if names and known is None else known
 
 
-def _score_kind(shards: Sequence[Shard], rows: int, rules: Rules) -> str:
+def _score_kind(
+    scores: NDArray[Any] | None, are_fit: Callable[[NDArray[Any]], NDArray[np.bool_]]
+) -> str:
     """Return what the first block says that counts. A later row that differs is refused."""
-    block = next(read_samples(shards, rows, Reading(rules)))
-    assert block.scores is not None
-    return "probabilities" if are_probabilities(block.scores).all() else "logits"
+    assert scores is not None
+    return "probabilities" if are_fit(scores).all() else "logits"

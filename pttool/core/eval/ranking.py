@@ -1,8 +1,9 @@
 """AUC and average precision of every class, from score columns kept in memory or in a file."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import IO, Any
 
 import numpy as np
@@ -58,8 +59,8 @@ class ColumnStore:
             reason = error.strerror or str(error)
             self.skipped = f"the scores don't fit into {tempfile.gettempdir()}: {reason}"
 
-    def panels(self) -> Iterator[tuple[int, Scores]]:
-        """Yield (first class, scores (classes, n)) until all classes came; each is yours to sort.
+    def columns(self) -> Iterator[Scores]:
+        """Yield the scores (n,) of each class in turn; they are yours to sort.
 
         float16 comes as float32, which numpy sorts faster.
         """
@@ -70,7 +71,7 @@ class ColumnStore:
             columns = slice(first, min(first + width, self.num_classes))
             parts = [self._read(chunk, columns) for chunk in self._chunks]
             panel = np.concatenate(parts, axis=1)
-            yield first, panel.astype(np.float32) if panel.dtype == np.float16 else panel
+            yield from panel.astype(np.float32) if panel.dtype == np.float16 else panel
 
     def close(self) -> None:
         """Let go of the scores and of the file."""
@@ -146,14 +147,27 @@ def rank(label: Ints, store: ColumnStore) -> Ranking:
     """
     order = np.argsort(label, kind="stable")
     ends = np.cumsum(np.bincount(label, minlength=store.num_classes)).tolist()
-    starts = [0, *ends]
-    auc: list[float | None] = [None] * store.num_classes
-    ap: list[float | None] = [None] * store.num_classes
-    for first, panel in store.panels():
-        for number, column in enumerate(panel, first):
-            positives = order[starts[number] : ends[number]]
-            if len(positives):
-                auc[number], ap[number] = rank_column(column, positives)
+    positives = (order[start:end] for start, end in pairwise([0, *ends]))
+    return _rank(zip(store.columns(), positives, strict=True))
+
+
+def rank_sets(labels: ColumnStore, scores: ColumnStore) -> Ranking:
+    """Compare the scores of the samples that have a label with those of the others, as `rank`.
+
+    `labels` holds the bool (n, C) of several labels per sample.
+    """
+    positives = map(np.flatnonzero, labels.columns())
+    return _rank(zip(scores.columns(), positives, strict=True))
+
+
+def _rank(columns: Iterable[tuple[Scores, Ints]]) -> Ranking:
+    """Rank each class, from its scores and the rows of its samples."""
+    auc: list[float | None] = []
+    ap: list[float | None] = []
+    for column, positives in columns:
+        area, precision = rank_column(column, positives) if len(positives) else (None, None)
+        auc.append(area)
+        ap.append(precision)
     both = [c for c, value in enumerate(auc) if value is not None]
     return Ranking(auc, ap, _mean(auc, both), _mean(ap, both), len(both))
 

@@ -1,6 +1,6 @@
 """From columns to samples: class numbers, and what is left out or refused on the way."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,13 +31,17 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How columns become samples, and which samples are left out."""
+    """How columns become samples, and which samples are left out.
+
+    `threshold` is the probability from which a class is predicted, of several per sample.
+    """
 
     numbering: Numbering
     num_classes: int | None
     score_kind: str | None = None
     ignore_index: int | None = None
     drop_nan: bool = False
+    threshold: float | None = None
 
 
 @dataclass(slots=True)
@@ -75,6 +79,10 @@ class Part:
         )
 
 
+# From one block of columns, which begins at a row of a shard, to the samples that count.
+Prepare = Callable[[Shard, int, Columns, Reading], Part]
+
+
 def read_columns(shards: Sequence[Shard], rows: int) -> Iterator[tuple[Shard, int, Columns]]:
     """Yield (shard, its row, columns) of blocks that have rows, and at most so many.
 
@@ -93,7 +101,9 @@ def read_columns(shards: Sequence[Shard], rows: int) -> Iterator[tuple[Shard, in
             row += shapes[shard.keys.true][0]
 
 
-def read_samples(shards: Sequence[Shard], rows: int, reading: Reading) -> Iterator[Block]:
+def read_samples(
+    shards: Sequence[Shard], rows: int, reading: Reading, prepare: Prepare
+) -> Iterator[Block]:
     """Yield the samples that count.
 
     Left out, in this order: duplicates of an index, labels to be ignored, scores that aren't
@@ -102,14 +112,20 @@ def read_samples(shards: Sequence[Shard], rows: int, reading: Reading) -> Iterat
     """
     count = 0
     for shard, row, columns in read_columns(shards, rows):
-        part = _not_ignored(_distinct(_part(shard, row, columns, reading), reading), reading)
-        part = _in_range(_of_one_kind(_finite(part, reading), reading), reading)
+        part = prepare(shard, row, columns, reading)
         if len(part.rows) and not reading.refusals:
             count += len(part.rows)
             yield part.block
     reading.refusals.raise_if_any()
     if not count:
         raise _nothing_left(shards, reading.dropped)
+
+
+def class_samples(shard: Shard, row: int, columns: Columns, reading: Reading) -> Part:
+    """Return the samples that count, of one class each."""
+    part = distinct(_part(shard, row, columns, reading), reading)
+    part = finite(_not_ignored(part, reading), reading)
+    return _in_range(_of_one_kind(part, reading), reading)
 
 
 def _part(shard: Shard, row: int, columns: Columns, reading: Reading) -> Part:
@@ -122,32 +138,37 @@ def _part(shard: Shard, row: int, columns: Columns, reading: Reading) -> Part:
     label, scores = numbers(keys.true), None
     if keys.scores is not None:
         scores = as_scores(columns[keys.scores], f"{name}: {keys.scores}")
-        _check_width(shard, scores.shape[1], reading.rules.num_classes)
+        check_width(shard, keys.scores, scores, reading.rules.num_classes)
     prediction = argmax(scores) if scores is not None else numbers(keys.pred or "")
-    index: NDArray[Any] | None = None
-    if keys.index is not None:
-        place = Place(name, keys.index, row)
-        index = _as_index(columns[keys.index], place, reading.refusals)
+    index = index_of(shard, row, columns, reading)
     rows = np.arange(row, row + len(label))
     return Part(shard, rows, Block(label, prediction, scores, index))
 
 
-def _check_width(shard: Shard, width: int, num_classes: int | None) -> None:
+def check_width(shard: Shard, key: str, column: Column, num_classes: int | None) -> None:
+    """Raise InputError for a wide column of another number of classes than those before it."""
+    width = 1 if isinstance(column, list) else column.shape[1]
     if num_classes is not None and width != num_classes:
         raise InputError(
-            f"{shard.table.name}: {shard.keys.scores} has {width} columns, "
+            f"{shard.table.name}: {key} has {width} columns, "
             f"where {num_classes} classes are expected",
             "shards need the same classes",
         )
 
 
-def _as_index(column: Column, place: Place, refusals: Refusals) -> NDArray[Any]:
+def index_of(shard: Shard, row: int, columns: Columns, reading: Reading) -> NDArray[Any] | None:
+    """Return the index of a block's samples: whole numbers or text. None where there is none."""
+    key = shard.keys.index
+    if key is None:
+        return None
+    column = columns[key]
     if isinstance(column, list):
         return np.array(column, dtype=object)
-    return whole_numbers(column, place, refusals)
+    return whole_numbers(column, Place(shard.table.name, key, row), reading.refusals)
 
 
-def _distinct(part: Part, reading: Reading) -> Part:
+def distinct(part: Part, reading: Reading) -> Part:
+    """Leave out samples whose index came before."""
     if part.block.index is None or reading.refusals:
         return part
     new = reading.seen.is_new(part.block, f"{part.shard.table.name}: {part.shard.keys.index}")
@@ -163,21 +184,22 @@ def _not_ignored(part: Part, reading: Reading) -> Part:
     return part.only(kept)
 
 
-def _finite(part: Part, reading: Reading) -> Part:
+def finite(part: Part, reading: Reading) -> Part:
+    """Leave out samples with scores that aren't finite, or refuse them."""
     if part.block.scores is None:
         return part
-    finite = are_finite(part.block.scores)
-    if finite.all():
+    kept = are_finite(part.block.scores)
+    if kept.all():
         return part
     if reading.rules.drop_nan:
-        reading.dropped.not_finite += int(len(finite) - finite.sum())
+        reading.dropped.not_finite += int(len(kept) - kept.sum())
     else:
-        bad = np.flatnonzero(~finite)
+        bad = np.flatnonzero(~kept)
         row = part.block.scores[bad[0]]
         held = str(row[~np.isfinite(row)][0])
         hint = "find out where it comes from, or leave such samples out: --nan drop"
-        _refuse(part, bad, (part.shard.keys.scores or "", held, "no finite score"), hint, reading)
-    return part.only(finite)
+        refuse(part, bad, (part.shard.keys.scores or "", held, "no finite score"), hint, reading)
+    return part.only(kept)
 
 
 def _of_one_kind(part: Part, reading: Reading) -> Part:
@@ -190,7 +212,7 @@ def _of_one_kind(part: Part, reading: Reading) -> Part:
             with np.errstate(over="ignore"):
                 held = f"scores {row.min():g} to {row.max():g} with sum {row.sum():g}"
             what = (part.shard.keys.scores or "", held, "where the first rows are probabilities")
-            _refuse(part, bad, what, "save all as logits or all as probabilities", reading)
+            refuse(part, bad, what, "save all as logits or all as probabilities", reading)
     return part
 
 
@@ -206,11 +228,11 @@ def _in_range(part: Part, reading: Reading) -> Part:
         if key is None or not len(numbers) or (numbers.min() >= 0 and numbers.max() < limit):
             continue
         bad = np.flatnonzero((numbers < 0) | (numbers >= limit))
-        _refuse(part, bad, (key, str(numbers[bad[0]]), f"outside 0..{limit - 1}"), hint, reading)
+        refuse(part, bad, (key, str(numbers[bad[0]]), f"outside 0..{limit - 1}"), hint, reading)
     return part
 
 
-def _refuse(part: Part, bad: Ints, what: tuple[str, str, str], hint: str, reading: Reading) -> None:
+def refuse(part: Part, bad: Ints, what: tuple[str, str, str], hint: str, reading: Reading) -> None:
     """Note samples of a part; `what` is (key, what the first of them holds, the fault)."""
     key, held, fault = what
     place = (part.shard.table.name, held)

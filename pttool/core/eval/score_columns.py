@@ -35,12 +35,16 @@ def are_finite(scores: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(np.isfinite(scores).all(axis=1))
 
 
+def are_in_unit_interval(scores: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which rows lie in 0..1. The scores are finite."""
+    return np.asarray((scores.min(axis=1) >= 0) & (scores.max(axis=1) <= 1))
+
+
 def are_probabilities(scores: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which rows lie in 0..1 and sum to 1. The scores are finite."""
     wide = np.float64 if scores.dtype == np.float64 else np.float32
-    low, high = scores.min(axis=1), scores.max(axis=1)
-    inside = (low >= 0) & (high <= 1)
+    inside = are_in_unit_interval(scores)
     if not inside.any():
-        return np.asarray(inside)
+        return inside
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(inside & (np.abs(scores.sum(axis=1, dtype=wide) - 1) <= SUM_TOLERANCE))

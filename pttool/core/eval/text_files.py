@@ -14,6 +14,7 @@ from pttool.errors import InputError
 
 LONGEST_LINE = 1 << 26
 BLOCK_CELLS = 1 << 20  # of one column of lists: a block of wide rows is cut to this
+LISTS_HINT = "give each sample one number per class: a score, or 0 or 1 (not class numbers)"
 Reopen = Callable[[], BinaryIO]
 Rows = Iterator[tuple[Any, ...]]
 
@@ -74,7 +75,7 @@ def column_of(values: Sequence[Any], what: str) -> Column:
         array = np.array(values)
     except (ValueError, OverflowError) as error:
         message = f"{what}: holds lists of different lengths or depths"
-        raise InputError(message, "give each sample one score per class") from error
+        raise InputError(message, LISTS_HINT) from error
     if array.dtype.kind not in "biuf":
         raise InputError(
             f"{what}: holds more than numbers of 64 bits", "give class numbers or scores"

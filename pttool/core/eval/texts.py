@@ -30,7 +30,7 @@ def csv_text(
         yield mark + ",".join(HEADER) + end
         mark = ""
     for row in rows:
-        yield mark + ",".join(quoted(cell) for cell in _cells(row, digits, excel)) + end
+        yield mark + ",".join(_cells(row, digits, excel)) + end
         mark = ""
     last = ["All", "", str(total.support), *_scores(total, digits)]
     yield mark + ",".join([*last, *[""] * CONFUSED_CELLS]) + end
@@ -65,6 +65,7 @@ def _cells(row: ClassRow, digits: int, excel: bool) -> list[str]:
     names = [row.name, *confused]
     if excel:
         names = [f"'{name}" if name.startswith(FORMULA_STARTS) else name for name in names]
+    names = [quoted(name) for name in names]
     padding = [""] * (CONFUSED_CELLS - len(confused))
     return [names[0], str(row.label), str(row.support), *_scores(row, digits), *names[1:], *padding]
 

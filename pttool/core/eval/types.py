@@ -2,25 +2,29 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+# What a sample's label is: a class, a map of classes, or a set of them.
+Task = Literal["classes", "pixels", "multilabel"]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A run of samples. All arrays have length n; labels and predictions are class numbers.
+    """A run of samples. All arrays have length n; labels and predictions are class numbers (int64).
 
     `scores` is (n, C) as it was stored (float16, float32 or float64); `prediction` is then its
     argmax, ties to the lower class. `index` identifies samples across shards, where stored.
+    Of the task multilabel, labels and predictions are (n, C) of bool, one per class.
     """
 
-    label: Ints
-    prediction: Ints
+    label: NDArray[Any]
+    prediction: NDArray[Any]
     scores: NDArray[Any] | None = None
     index: NDArray[Any] | None = None
 
@@ -30,8 +34,9 @@ class Predictions:
     """Saved predictions, to be read once.
 
     `num_classes` is None until the largest label or prediction is known. `names` maps a class
-    number to its name. `score_kind` is "logits" or "probabilities" (None without scores). The
-    counters in `dropped` are filled while the blocks are read.
+    number to its name. `score_kind` is "logits" or "probabilities" (None without scores).
+    `threshold` is the probability from which a class is predicted, where that came from scores of
+    the task multilabel. The counters in `dropped` are filled while the blocks are read.
     """
 
     blocks: Iterable[Block]
@@ -39,6 +44,8 @@ class Predictions:
     names: dict[int, str]
     score_kind: str | None = None
     dropped: "Dropped" = field(default_factory=lambda: Dropped())
+    is_multilabel: bool = False
+    threshold: float | None = None
 
 
 @dataclass(slots=True)
@@ -56,6 +63,9 @@ class Counts:
 
     `support`, `predicted` and `hits` (the diagonal) have length `num_classes`. The errors are the
     cells off the diagonal with a count above 0, sorted by label, then prediction.
+
+    Of the task multilabel each class is counted for itself: there are no errors of one class for
+    another, and a sample counts in `n` once for every label that it has.
     """
 
     num_classes: int
@@ -68,5 +78,5 @@ class Counts:
 
     @property
     def n(self) -> int:
-        """The number of samples."""
+        """The number of labels, one per sample."""
         return int(self.support.sum())

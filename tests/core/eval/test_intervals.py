@@ -71,7 +71,7 @@ def test_resampled_counts_stand_for_resampled_samples() -> None:
         "weighted_precision": [total.weighted.precision for total in drawn],
         "weighted_f1": [total.weighted.f1 for total in drawn],
     }.items():
-        low, high = np.quantile(value, [0.025, 0.975])
+        low, high = np.quantile(np.array(value, np.float64), [0.025, 0.975])
         assert found[name] == pytest.approx((low, high), abs=0.06 * (high - low)), name
 
 

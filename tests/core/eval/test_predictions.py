@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pttool.core.eval.predictions import open_predictions
-from pttool.core.eval.types import Block, Predictions
+from pttool.core.eval.types import Predictions
 from pttool.errors import InputError, PttoolError, UnavailableError, UsageError
 
 LABEL = [0, 2, 1, 1]
@@ -356,31 +356,3 @@ def test_parquet_needs_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
 
     assert isinstance(refusal("a.parquet"), UnavailableError)
-
-
-@given(st.data())
-@settings(
-    max_examples=300,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-def test_a_damaged_file_is_read_or_refused(data: st.DataObject) -> None:
-    save = data.draw(st.sampled_from([save for save in SAVES if "parquet" not in save.__name__]))
-    content = bytearray(Path(name := save()).read_bytes())
-    for _ in range(data.draw(st.integers(1, 3))):
-        place = data.draw(st.integers(0, len(content)))
-        length = data.draw(st.sampled_from([0, 1, 2, 8, 1000]))
-        content[place : place + length] = data.draw(st.binary(max_size=9))
-    Path(name).write_bytes(content)
-
-    blocks, message = read_or_refused(name)
-
-    assert "\n" not in message
-    assert message or sum(len(block.label) for block in blocks) > 0
-
-
-def read_or_refused(name: str) -> tuple[list[Block], str]:
-    try:
-        return list(opened(name, block_rows=2).blocks), ""
-    except PttoolError as error:
-        return [], error.message
