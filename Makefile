@@ -29,7 +29,7 @@ lint: $(STAMP)  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-generate: $(STAMP)  ## rewrite completions, model names and golden help texts
+generate: $(STAMP)  ## rewrite completions, lists of names and golden help texts
 	$(BIN)/python -m pttool.completion
 	PTTOOL_REWRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/cli/test_help.py
 

@@ -342,7 +342,7 @@ _pttool_describe() {
     commands=() arguments=() further='' options=()
     case $1 in
     pttool)
-        commands=(model eval)
+        commands=(model ckpt eval)
         options=(
             --version -h --help
         )
@@ -406,6 +406,105 @@ _pttool_describe() {
             --output=@file --force -h --help
         )
         ;;
+    'pttool ckpt')
+        commands=(inspect convert-cpu strip-dataparallel scan verify diff match extract to-safetensors to-torch cast shard merge)
+        options=(
+            -h --help
+        )
+        ;;
+    'pttool ckpt inspect')
+        further=@file
+        options=(
+            --files-from=@file -0 --null --filter=@nothing --sort=key,size,numel,dtype --tree
+            --depth=@nothing --stats --json --ndjson --csv --tsv --no-header -o=@file
+            --output=@file --force -h --help
+        )
+        ;;
+    'pttool ckpt convert-cpu')
+        arguments=(@file)
+        options=(
+            -o=@file --output=@file --in-place --dry-run --force --device-objects --json
+            --ndjson --csv --tsv --no-header -h --help
+        )
+        ;;
+    'pttool ckpt strip-dataparallel')
+        arguments=(@file)
+        options=(
+            -o=@file --output=@file --in-place --dry-run --force --prefix=@nothing
+            --add-prefix=@nothing --anywhere --partial --json --ndjson --csv --tsv --no-header
+            -h --help
+        )
+        ;;
+    'pttool ckpt scan')
+        further=@file
+        options=(
+            --files-from=@file -0 --null --allow=@nothing --fail-on=unknown,dangerous --json
+            --ndjson --csv --tsv --no-header -o=@file --output=@file --force -h --help
+        )
+        ;;
+    'pttool ckpt verify')
+        further=@file
+        options=(
+            --files-from=@file -0 --null --all --json --ndjson --csv --tsv --no-header -o=@file
+            --output=@file --force -h --help
+        )
+        ;;
+    'pttool ckpt diff')
+        arguments=(@file @file)
+        options=(
+            --values --key-a=@nothing --key-b=@nothing --filter=@nothing --all --json --ndjson
+            --csv --tsv --no-header -o=@file --output=@file --force -h --help
+        )
+        ;;
+    'pttool ckpt match')
+        arguments=(@file @model)
+        options=(
+            --key=@nothing --apply-prefix --all --kw=@nothing --weights=@nothing --trust-pickle
+            --device=meta,cpu,cuda --dtype=float32,float16,bfloat16,float64 --json --ndjson
+            --csv --tsv --no-header -o=@file --output=@file --force -h --help
+        )
+        ;;
+    'pttool ckpt extract')
+        arguments=(@file)
+        options=(
+            -o=@file --output=@file --force --key=@nothing --filter=@nothing --compact --json
+            --ndjson --csv --tsv --no-header -h --help
+        )
+        ;;
+    'pttool ckpt to-safetensors')
+        arguments=(@file)
+        options=(
+            -o=@file --output=@file --force --key=@nothing --filter=@nothing --json --ndjson
+            --csv --tsv --no-header -h --help
+        )
+        ;;
+    'pttool ckpt to-torch')
+        arguments=(@file)
+        options=(
+            -o=@file --output=@file --force --json --ndjson --csv --tsv --no-header -h --help
+        )
+        ;;
+    'pttool ckpt cast')
+        arguments=(@file)
+        options=(
+            --dtype=bf16,fp16,fp32,fp64,bfloat16,float16,float32,float64,float8_e4m3fn,float8_e5m2
+            -o=@file --output=@file --force --filter=@nothing --json --ndjson --csv --tsv
+            --no-header -h --help
+        )
+        ;;
+    'pttool ckpt shard')
+        arguments=(@file)
+        options=(
+            -o=@folder --output=@folder --max-size=@nothing --torch --json --ndjson --csv --tsv
+            --no-header -h --help
+        )
+        ;;
+    'pttool ckpt merge')
+        arguments=(@file)
+        options=(
+            -o=@file --output=@file --force --json --ndjson --csv --tsv --no-header -h --help
+        )
+        ;;
     'pttool eval')
         commands=(report compare)
         options=(
@@ -416,22 +515,22 @@ _pttool_describe() {
         further=@file
         options=(
             --true=@nothing --pred=@nothing --scores=@nothing --classes=@file
-            --num-classes=@nothing --ignore-index=@nothing --task=classes,pixels
-            --nan=refuse,drop --confused-by=row,column --macro=seen,all --seen-only
-            --worst=@nothing --sort=name,label,support,precision,recall,f1 --pairs=@nothing
-            --iou --topk=@nothing --ece-bins=@nothing --matrix=@file --normalize --verify
-            --ci=@nothing --seed=@nothing --fail-under=@nothing --fail-on-ci --json --ndjson
-            --csv --tsv --md --latex --html --excel --digits=@nothing --no-header -o=@file
-            --output=@file --force -h --help
+            --num-classes=@nothing --ignore-index=@nothing --task=classes,multilabel,pixels
+            --threshold=@nothing --nan=refuse,drop --confused-by=row,column --macro=seen,all
+            --seen-only --worst=@nothing --sort=name,label,support,precision,recall,f1
+            --pairs=@nothing --iou --topk=@nothing --ece-bins=@nothing --matrix=@file
+            --normalize --verify --ci=@nothing --seed=@nothing --fail-under=@nothing
+            --fail-on-ci --json --ndjson --csv --tsv --md --latex --html --excel
+            --digits=@nothing --no-header -o=@file --output=@file --force -h --help
         )
         ;;
     'pttool eval compare')
         arguments=(@file @file)
         options=(
             --true=@nothing --pred=@nothing --scores=@nothing --classes=@file
-            --num-classes=@nothing --ignore-index=@nothing --task=classes,pixels
-            --nan=refuse,drop --ci=@nothing --seed=@nothing --fail-if-worse --json --ndjson
-            --csv --tsv --no-header -o=@file --output=@file --force -h --help
+            --num-classes=@nothing --ignore-index=@nothing --task=classes,multilabel,pixels
+            --threshold=@nothing --nan=refuse,drop --ci=@nothing --seed=@nothing --fail-if-worse
+            --json --ndjson --csv --tsv --no-header -o=@file --output=@file --force -h --help
         )
         ;;
     esac

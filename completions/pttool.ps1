@@ -371,6 +371,7 @@ Register-ArgumentCompleter -Native -CommandName pttool -ScriptBlock {
             'pttool' {
                 $commands = @(
                     'model  Layers, parameters and MACs of a model, counted without its weights'
+                    'ckpt  Read, repair and judge checkpoints without running them'
                     'eval  Precision, recall, F1 and more from saved predictions'
                 )
                 $options = @(
@@ -532,6 +533,269 @@ Register-ArgumentCompleter -Native -CommandName pttool -ScriptBlock {
                     '--help  Show the help and exit'
                 )
             }
+            'pttool ckpt' {
+                $commands = @(
+                    'inspect  List tensors and values of checkpoints, and tell who can load them'
+                    'convert-cpu  Make a checkpoint load without the device that it was saved on'
+                    'strip-dataparallel  Strip what DataParallel, DDP, FSDP and torch.compile put into the names of weights'
+                    'scan  Judge whether loading a file could run code: CLEAN, UNKNOWN or DANGEROUS'
+                    'verify  Check the checksums and sizes of records, and name the tensors that are damaged'
+                    'diff  Tell how two checkpoints differ: keys, shapes, types, values'
+                    'match  Tell which weights of a checkpoint a model would load, and which prefix is in the way'
+                    'extract  Write only the weights: a state dict that loads with weights_only=True'
+                    'to-safetensors  Write the weights as safetensors, in bounded memory'
+                    'to-torch  Write safetensors, or shards of them, as a file of torch'
+                    'cast  Write the weights with their floating-point tensors in another type'
+                    'shard  Split the weights into files of a size, with an index, as Hugging Face has them'
+                    'merge  Join the shards that an index lists into one file: .safetensors, or torch''s'
+                )
+                $options = @(
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool ckpt inspect' {
+                $further = '@file'
+                $options = @(
+                    '--files-from=@file  Read names of files from FILE too, one a line; - is standard input'
+                    '-0  Names in FILE end in NUL, as find -print0 writes them'
+                    '--null  Names in FILE end in NUL, as find -print0 writes them'
+                    '--filter=@nothing  Only names that match, as ''layer1.*'''
+                    '--sort=key,size,numel,dtype  By name or type, or the largest first'
+                    '--tree  Draw names as a tree, with sums'
+                    '--depth=@nothing  Sum up what has more than N parts in its name'
+                    '--stats  Read the elements: minimum, maximum, mean, NaN and infinities'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--force  Replace FILE if it exists'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool ckpt convert-cpu' {
+                $arguments = @('@file')
+                $options = @(
+                    '-o=@file  The file to write'
+                    '--output=@file  The file to write'
+                    '--in-place  Change FILE itself; a kill leaves the old or the new'
+                    '--dry-run  Only say what would change'
+                    '--force  Replace FILE if it exists'
+                    '--device-objects  Change torch.device objects too'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool ckpt strip-dataparallel' {
+                $arguments = @('@file')
+                $options = @(
+                    '-o=@file  The file to write'
+                    '--output=@file  The file to write'
+                    '--in-place  Change FILE itself; a kill leaves the old or the new'
+                    '--dry-run  Only say what would change'
+                    '--force  Replace FILE if it exists'
+                    '--prefix=@nothing  Strip P instead of module'
+                    '--add-prefix=@nothing  Put P before the names; strips none without --prefix'
+                    '--anywhere  Strip module. inside of names too: features.module.0'
+                    '--partial  Strip the names that have the prefix where others haven''t'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool ckpt scan' {
+                $further = '@file'
+                $options = @(
+                    '--files-from=@file  Read names of files from FILE too, one a line; - is standard input'
+                    '-0  Names in FILE end in NUL, as find -print0 writes them'
+                    '--null  Names in FILE end in NUL, as find -print0 writes them'
+                    '--allow=@nothing  Vouch for a name, or for names like ''my_pkg.*''; repeatable'
+                    '--fail-on=unknown,dangerous  The mildest verdict that makes the exit code 1'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--force  Replace FILE if it exists'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool ckpt verify' {
+                $further = '@file'
+                $options = @(
+                    '--files-from=@file  Read names of files from FILE too, one a line; - is standard input'
+                    '-0  Names in FILE end in NUL, as find -print0 writes them'
+                    '--null  Names in FILE end in NUL, as find -print0 writes them'
+                    '--all  List what is fine in the table too'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--force  Replace FILE if it exists'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool ckpt diff' {
+                $arguments = @('@file', '@file')
+                $options = @(
+                    '--values  Read the elements of tensors, and compare them too'
+                    '--key-a=@nothing  Dotted key in the first'
+                    '--key-b=@nothing  Dotted key in the second'
+                    '--filter=@nothing  Only names that match, as ''layer1.*'''
+                    '--all  List what is equal too'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--force  Replace FILE if it exists'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool ckpt match' {
+                $arguments = @('@file', '@model')
+                $options = @(
+                    '--key=@nothing  Take the weights under this dotted key, as ema'
+                    '--apply-prefix  Report as if the suggested prefix were changed'
+                    '--all  List what is fine in the table too'
+                    '--kw=@nothing  An argument for the class or function, as a Python literal; repeatable'
+                    '--weights=@nothing  Build as for this published entry (IMAGENET1K_V1, DEFAULT), without its values'
+                    '--trust-pickle  Load a whole pickled model, which can run any code'
+                    '--device=meta,cpu,cuda  Where to build and run it; meta takes no memory for weights'
+                    '--dtype=float32,float16,bfloat16,float64  Floating-point type of the model'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--force  Replace FILE if it exists'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool ckpt extract' {
+                $arguments = @('@file')
+                $options = @(
+                    '-o=@file  The file to write'
+                    '--output=@file  The file to write'
+                    '--force  Replace FILE if it exists'
+                    '--key=@nothing  Take the weights under this dotted key, as ema'
+                    '--filter=@nothing  Only names that match, as ''layer1.*'''
+                    '--compact  Cut storages to what tensors use of them'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool ckpt to-safetensors' {
+                $arguments = @('@file')
+                $options = @(
+                    '-o=@file  The file to write'
+                    '--output=@file  The file to write'
+                    '--force  Replace FILE if it exists'
+                    '--key=@nothing  Take the weights under this dotted key, as ema'
+                    '--filter=@nothing  Only names that match, as ''layer1.*'''
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool ckpt to-torch' {
+                $arguments = @('@file')
+                $options = @(
+                    '-o=@file  The file to write'
+                    '--output=@file  The file to write'
+                    '--force  Replace FILE if it exists'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool ckpt cast' {
+                $arguments = @('@file')
+                $options = @(
+                    '--dtype=bf16,fp16,fp32,fp64,bfloat16,float16,float32,float64,float8_e4m3fn,float8_e5m2  The floating-point type to cast to'
+                    '-o=@file  The file to write'
+                    '--output=@file  The file to write'
+                    '--force  Replace FILE if it exists'
+                    '--filter=@nothing  Cast only names that match; the others stay'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool ckpt shard' {
+                $arguments = @('@file')
+                $options = @(
+                    '-o=@folder  The folder to make'
+                    '--output=@folder  The folder to make'
+                    '--max-size=@nothing  Largest shard, as 5GB or 200MiB'
+                    '--torch  Write files of torch (.bin), not safetensors'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool ckpt merge' {
+                $arguments = @('@file')
+                $options = @(
+                    '-o=@file  The file to write'
+                    '--output=@file  The file to write'
+                    '--force  Replace FILE if it exists'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
             'pttool eval' {
                 $commands = @(
                     'report  Report precision, recall, F1 and confusions per class, with the totals'
@@ -551,7 +815,8 @@ Register-ArgumentCompleter -Native -CommandName pttool -ScriptBlock {
                     '--classes=@file  Class names: a line each, JSON, YAML, or a folder of class folders'
                     '--num-classes=@nothing  Number of classes'
                     '--ignore-index=@nothing  Drop samples with this label'
-                    '--task=classes,pixels  One class per sample, or maps with one per pixel'
+                    '--task=classes,multilabel,pixels  One class per sample, 0 or 1 for each class, or a class per pixel'
+                    '--threshold=@nothing  Multilabel: probability that predicts a class (0.5)'
                     '--nan=refuse,drop  What to do about scores that are not finite'
                     '--confused-by=row,column  Tell what a class is taken for, or what for it'
                     '--macro=seen,all  Average over classes seen, or over all'
@@ -595,7 +860,8 @@ Register-ArgumentCompleter -Native -CommandName pttool -ScriptBlock {
                     '--classes=@file  Class names: a line each, JSON, YAML, or a folder of class folders'
                     '--num-classes=@nothing  Number of classes'
                     '--ignore-index=@nothing  Drop samples with this label'
-                    '--task=classes,pixels  One class per sample, or maps with one per pixel'
+                    '--task=classes,multilabel,pixels  One class per sample, 0 or 1 for each class, or a class per pixel'
+                    '--threshold=@nothing  Multilabel: probability that predicts a class (0.5)'
                     '--nan=refuse,drop  What to do about scores that are not finite'
                     '--ci=@nothing  Level of the interval'
                     '--seed=@nothing  Seed of the bootstrap'

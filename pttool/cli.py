@@ -14,6 +14,7 @@ from pttool.errors import UsageError
 # noun: (module that holds its `app`, one line for the help)
 COMMANDS = {
     "model": ("pttool.commands.model", "layers, parameters and MACs of a model, without weights"),
+    "ckpt": ("pttool.commands.ckpt", "checkpoints: inspect, repair, scan, convert, without torch"),
     "eval": ("pttool.commands.eval", "precision, recall, F1 from saved predictions"),
 }
 

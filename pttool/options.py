@@ -1,6 +1,8 @@
 """Options that commands share: the same name means the same everywhere."""
 
 import os
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -8,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from pttool.errors import UnavailableError
+from pttool.errors import UnavailableError, UsageError
 from pttool.output import Format, Output, choose_output, keep_stdout
 
 if TYPE_CHECKING:
@@ -158,8 +160,8 @@ class InputOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class OutputOptions:
-    """How the result is written, and where."""
+class FormatOptions:
+    """How the result is written to standard output."""
 
     json: Annotated[bool, Option("--json", help="Write one JSON document.")] = False
     ndjson: Annotated[bool, Option("--ndjson", help="Write one JSON object per row.")] = False
@@ -168,6 +170,21 @@ class OutputOptions:
     no_header: Annotated[
         bool, Option("--no-header", help="Leave out the header, and the footer of a table.")
     ] = False
+
+    @property
+    def asked(self) -> list[Format]:
+        """The formats asked for."""
+        return [format for format in Format if getattr(self, format.value, False)]
+
+    def to_stdout(self) -> Output:
+        """Return the output asked for; raises UsageError for two formats at once."""
+        return choose_output(self.asked, header=not self.no_header, path=None, force=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions(FormatOptions):
+    """How the result is written, and where."""
+
     output: Annotated[
         Path | None,
         Option(
@@ -180,17 +197,53 @@ class OutputOptions:
     ] = None
     force: Force = False
 
-    def choose(self, model: str = "") -> Output:
+    def choose(self, model: str = "", inputs: Sequence[Path] = ()) -> Output:
         """Return the output asked for; raises UsageError for two formats or a hopeless FILE.
 
-        FILE may not be the one that MODEL names, even with --force.
+        FILE may not be the one that MODEL names, nor one of the inputs, even with --force.
         """
-        asked = [format for format in Format if getattr(self, format.value, False)]
-        inputs = [Path(model), Path(model.rpartition(":")[0])] if model else []
+        named = [Path(model), Path(model.rpartition(":")[0])] if model else []
         return choose_output(
-            asked,
+            self.asked,
             header=not self.no_header,
             path=self.output,
             force=self.force,
-            inputs=[path for path in inputs if path.is_file()],
+            inputs=[path for path in (*named, *inputs) if path.is_file()],
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """A list of files that is too long for a command line."""
+
+    files_from: Annotated[
+        Path | None,
+        Option(
+            "--files-from",
+            metavar="FILE",
+            help="Read names of files from FILE too, one a line; - is standard input.",
+            show_default=False,
+        ),
+    ] = None
+    null: Annotated[
+        bool, Option("-0", "--null", help="Names in FILE end in NUL, as find -print0 writes them.")
+    ] = False
+
+    def with_listed(self, files: Sequence[Path] | None) -> list[Path]:
+        """Return the files given and listed; raises UsageError for none, or an unreadable list."""
+        listed = [] if self.files_from is None else _names_in(self.files_from, self.null)
+        if not files and self.files_from is None:
+            raise UsageError("no FILE is given", "name files, or give --files-from LIST")
+        return [*(files or []), *map(Path, listed)]
+
+
+def _names_in(path: Path, null: bool) -> list[str]:
+    try:
+        raw = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"{path}: {error.strerror}", "--files-from takes a readable file"
+        ) from error
+    separator = b"\0" if null else b"\n"
+    names = (line if null else line.rstrip(b"\r") for line in raw.split(separator))
+    return [os.fsdecode(name) for name in names if name]

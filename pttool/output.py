@@ -59,9 +59,14 @@ class Output:
     path: Path | None = None
 
     @property
+    def is_table(self) -> bool:
+        """Whether it is a table, in a terminal or piped."""
+        return self.format is Format.TABLE
+
+    @property
     def is_for_people(self) -> bool:
         """Whether it is a table in a terminal."""
-        return self.format is Format.TABLE and self.path is None and _stdout.is_terminal
+        return self.is_table and self.path is None and _stdout.is_terminal
 
 
 class _Stdout:

@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -50,7 +50,7 @@ def table(report: Report, header: bool, paper: Paper) -> Iterator[str]:
 
 def human(value: Any, column: Column) -> str:
     """Return a value as people read it."""
-    if value is None or value == "" or value == []:
+    if value is None or (value in ("", [], {}) and column.kind != "shape"):
         return UNKNOWN
     match column.kind:
         case "count":
@@ -65,6 +65,9 @@ def human(value: Any, column: Column) -> str:
             return " ".join(f"{each['class']}:{each['count']}" for each in value)
         case "seconds":
             return f"{value:.3f} s"
+        case "list":
+            pairs = value.items() if isinstance(value, Mapping) else ((one, None) for one in value)
+            return ", ".join(str(key) if text is None else f"{key} {text}" for key, text in pairs)
         case "flag":
             return "yes" if value else "no"
     return raw_cell(value)
@@ -95,9 +98,10 @@ def _piped_cell(item: Item, column: Column, paper: Paper) -> str:
         value = value or ROOT_NAME
     if column.kind == "score" and value is not None:
         return f"{value:.6f}"
-    if column.kind == "tally":
+    if column.kind in ("tally", "list"):
         return _shown(human(value, column), paper)
-    return _shown(UNKNOWN if value == [] else raw_cell(value) or UNKNOWN, paper)
+    is_unknown = value == [] and column.kind != "shape"
+    return _shown(UNKNOWN if is_unknown else raw_cell(value) or UNKNOWN, paper)
 
 
 def _terminal_table(report: Report, header: bool, paper: Paper) -> Iterator[str]:

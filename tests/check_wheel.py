@@ -13,6 +13,7 @@ WANTED = (
     "pttool/commands/model.py",
     "pttool/data/model_names.txt",
     "pttool/data/timm_names.txt",
+    "pttool/data/torch_globals.txt",
     "share/bash-completion/completions/pttool",
     "share/zsh/site-functions/_pttool",
     "share/fish/vendor_completions.d/pttool.fish",

@@ -12,8 +12,9 @@ from pttool.errors import PttoolError
 #   ratio  a fraction of 1      seconds a duration
 #   score  a metric             tally   a list of {class, count}
 #   shape  a tensor's shape, or shapes nested in lists and dicts
+#   list   texts with commas between them, or names and their values
 Kind = Literal[
-    "text", "tree", "count", "bytes", "ratio", "score", "seconds", "shape", "flag", "tally"
+    "text", "tree", "count", "bytes", "ratio", "score", "seconds", "shape", "flag", "tally", "list"
 ]
 
 Item = Mapping[str, Any]

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 HEAVY = {"torch", "torchvision", "cv2", "av", "sklearn", "numpy", "torchinfo", "scipy", "rich"}
+CHECKPOINT = Path(__file__).parents[1] / "cases" / "ckpt" / "02-cuda-on-cpu-box" / "train_cuda.pt"
 REPORT = """
 import os, sys
 from pttool.__main__ import main
@@ -69,3 +71,22 @@ def test_help_version_and_usage_errors_import_nothing_heavy(args: list[str]) -> 
 def test_a_published_model_needs_no_compiler(verb: str) -> None:
     """torch._dynamo, torch.compile's front end, is 900 modules and a second."""
     assert "torch._dynamo" not in _modules("model", verb, "resnet18", "--json")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["inspect"],
+        ["inspect", "--tree", "--json"],
+        ["convert-cpu", "--dry-run"],
+        ["strip-dataparallel", "--dry-run"],
+        ["scan"],
+        ["verify"],
+    ],
+    ids=" ".join,
+)
+def test_a_checkpoint_needs_neither_torch_nor_numpy(args: list[str]) -> None:
+    verb, *options = args
+    modules = _modules("ckpt", verb, str(CHECKPOINT), *options)
+    assert _heavy(modules) <= {"rich"}
+    assert not {"pickle", "zipfile", "tarfile"} & modules

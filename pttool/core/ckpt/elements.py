@@ -79,10 +79,12 @@ def record_of(tensor: Tensor, name: str) -> Record:
 
 
 def _strided_blocks(tensor: Tensor, record: Record, size: int) -> Iterator["np.ndarray[Any, Any]"]:
-    """Yield parts of the elements, cut along the first dimension, in the order wanted."""
+    """Yield parts of the elements, in the order wanted."""
     import numpy as np
     from numpy.lib.stride_tricks import as_strided
 
+    if 0 in tensor.shape:
+        return
     item = item_bytes(tensor.dtype)
     start, _ = extent(tensor)
     whole: np.ndarray[Any, Any]
@@ -91,14 +93,25 @@ def _strided_blocks(tensor: Tensor, record: Record, size: int) -> Iterator["np.n
     else:
         whole = np.memmap(record.file, np.uint8, "r", record.offset, (record.size_bytes,))
     element = np.dtype((np.void, item))
-    if 0 in tensor.shape:
-        return
     base = whole[start : start + item].view(element)
     view = as_strided(base, tensor.shape or (1,), [step * item for step in tensor.stride or (1,)])
-    rows = max(size // (item * max(count(tensor) // max(view.shape[0], 1), 1)), 1)
+    for part in _cut(view, size):
+        yield _finished(np.ascontiguousarray(part), tensor)
+
+
+def _cut(view: "np.ndarray[Any, Any]", size: int) -> Iterator["np.ndarray[Any, Any]"]:
+    """Yield parts of about `size` bytes at most, cut along the first dimensions only."""
+    if view.nbytes <= size:
+        yield view
+        return
+    row = view.nbytes // view.shape[0]
+    if row > size:
+        for part in view:
+            yield from _cut(part, size)
+        return
+    rows = max(size // row, 1)
     for first in range(0, view.shape[0], rows):
-        block = np.ascontiguousarray(view[first : first + rows])
-        yield _finished(block, tensor)
+        yield view[first : first + rows]
 
 
 def _finished(block: "np.ndarray[Any, Any]", tensor: Tensor) -> "np.ndarray[Any, Any]":

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from pttool.core.ckpt.shares import NUMBER
+
 if TYPE_CHECKING:
     from pttool.core.ckpt.pickles import Walker
 
@@ -40,7 +42,7 @@ def int_(walker: "Walker") -> None:
 
 
 def binint(walker: "Walker") -> None:
-    walker.stack.append(walker.number(I4))
+    walker.make(walker.number(I4), NUMBER)
 
 
 def binint1(walker: "Walker") -> None:
@@ -48,7 +50,7 @@ def binint1(walker: "Walker") -> None:
 
 
 def binint2(walker: "Walker") -> None:
-    walker.stack.append(walker.number(U2))
+    walker.make(walker.number(U2), NUMBER)
 
 
 def long(walker: "Walker") -> None:
@@ -68,7 +70,7 @@ def float_(walker: "Walker") -> None:
 
 
 def binfloat(walker: "Walker") -> None:
-    walker.stack.append(walker.number(F8))
+    walker.make(walker.number(F8), NUMBER)
 
 
 # Texts and bytes.
@@ -82,11 +84,11 @@ def string(walker: "Walker") -> None:
 
 
 def binstring(walker: "Walker") -> None:
-    walker.old_text(walker.take(walker.number(I4)))
+    walker.old_text(walker.number(I4))
 
 
 def short_binstring(walker: "Walker") -> None:
-    walker.old_text(walker.take(walker.byte()))
+    walker.old_text(walker.byte())
 
 
 def unicode(walker: "Walker") -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pttool.core.ckpt.literals import LITERALS, U4, U8, Malformed
 from pttool.core.ckpt.nodes import Call, Dict, List, Set
+from pttool.core.ckpt.shares import CONTAINER, PAIR
 
 if TYPE_CHECKING:
     from pttool.core.ckpt.pickles import Walker
@@ -53,11 +54,11 @@ def tuple3(walker: "Walker") -> None:
 
 
 def empty_list(walker: "Walker") -> None:
-    walker.make(List())
+    walker.make(List(), CONTAINER)
 
 
 def list_(walker: "Walker") -> None:
-    walker.make(List(walker.since_mark()))
+    walker.make(List(walker.since_mark()), CONTAINER)
 
 
 def append(walker: "Walker") -> None:
@@ -70,11 +71,12 @@ def appends(walker: "Walker") -> None:
 
 
 def empty_dict(walker: "Walker") -> None:
-    walker.make(Dict())
+    walker.make(Dict(), CONTAINER)
 
 
 def dict_(walker: "Walker") -> None:
-    walker.make(Dict(walker.pairs_since_mark()))
+    pairs = walker.pairs_since_mark()
+    walker.make(Dict(pairs), CONTAINER + PAIR * len(pairs))
 
 
 def setitem(walker: "Walker") -> None:
@@ -88,7 +90,7 @@ def setitems(walker: "Walker") -> None:
 
 
 def empty_set(walker: "Walker") -> None:
-    walker.make(Set())
+    walker.make(Set(), CONTAINER)
 
 
 def additems(walker: "Walker") -> None:
@@ -96,7 +98,7 @@ def additems(walker: "Walker") -> None:
 
 
 def frozenset_(walker: "Walker") -> None:
-    walker.make(Set(walker.since_mark()))
+    walker.make(Set(walker.since_mark()), CONTAINER)
 
 
 # Objects: what would be imported and called.
@@ -165,8 +167,7 @@ def binpersid(walker: "Walker") -> None:
 
 
 def mark(walker: "Walker") -> None:
-    walker.marks.append(walker.stack)
-    walker.stack = []
+    walker.mark()
 
 
 def pop(walker: "Walker") -> None:

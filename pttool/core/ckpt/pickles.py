@@ -4,26 +4,28 @@ Source: CPython's Lib/pickletools.py, which describes every opcode.
 """
 
 import mmap
+import sys
 from struct import Struct
 from struct import error as StructError
 from typing import Any
 
 from pttool.core.ckpt.calls import called
 from pttool.core.ckpt.literals import Malformed
+from pttool.core.ckpt.memo import Memo
 from pttool.core.ckpt.nodes import Call, Dict, Global, List, Node, Persistent, Set, Span
 from pttool.core.ckpt.opcodes import HANDLERS, STOP
+from pttool.core.ckpt.shares import BYTES_OF_A_SHARE, CALL, MARKED, MAX_SHARES, OBJECT, PAIR
 from pttool.errors import InputError
 
 Buffer = bytes | mmap.mmap
 
-# What an honest checkpoint of a hundred thousand tensors needs several times over; a hostile one
-# must not take all memory.
+# A checkpoint of 250,000 tensors takes 12 million.
 MAX_OPCODES = 20_000_000
-MAX_OBJECTS = 1_500_000
 # Longer bytes, texts and numbers are left where they are.
 LONGEST_BYTES = 32
 LONGEST_NUMBER = 256
 LONGEST_TEXT = 1 << 16
+SHORT_TEXT = 64
 
 
 class Walker:
@@ -36,20 +38,21 @@ class Walker:
         self.protocol = 0
         self.stack: list[Node] = []
         self.marks: list[list[Node]] = []
-        self.memo: dict[int, Node] = {}
-        self.globals: list[Global] = []
+        self.memo = Memo()
+        self.globals: dict[Global, Global] = {}
         self.persistent_ids: list[Node] = []
         self.seen = bytearray(256)
-        self.objects = 0
+        self.shares = self.opcodes = 0
+        self.most_opcodes = MAX_OPCODES
 
     def walk(self) -> Node:
         """Return what the pickle would build; `position` is then behind its STOP.
 
         Raises InputError for a pickle that is cut, makes no sense, or is absurdly large.
         """
-        buffer, seen = self.buffer, self.seen
+        buffer, seen, count = self.buffer, self.seen, 0
         try:
-            for _ in range(MAX_OPCODES):
+            for count in range(self.most_opcodes):  # noqa: B007
                 self.at = self.position
                 code = buffer[self.at]
                 seen[code] = 1
@@ -64,7 +67,15 @@ class Walker:
                 raise self._broken("it ends without a STOP", "copy or download it again") from error
             name = HANDLERS[buffer[self.at]].__name__.strip("_").upper()
             raise self._broken(f"{name} makes no sense ({type(error).__name__})") from error
-        raise self._broken(f"it has more than {MAX_OPCODES:,} opcodes")
+        finally:
+            self.opcodes = count + 1
+        raise self._broken(f"it has more than {self.most_opcodes:,} opcodes")
+
+    def step(self) -> None:
+        """Do the next opcode of a pickle that is known to be sound."""
+        self.at = self.position
+        self.position += 1
+        HANDLERS[self.buffer[self.at]](self)
 
     def _result(self) -> Node:
         if len(self.stack) != 1 or self.marks:
@@ -109,12 +120,22 @@ class Walker:
         start = self.advance(layout.size)
         return layout.unpack_from(self.buffer, start)[0]
 
-    def make(self, node: Node) -> None:
-        """Push a new object, and count it."""
-        self.objects += 1
-        if self.objects > MAX_OBJECTS:
-            raise Malformed(f"it makes more than {MAX_OBJECTS:,} objects")
+    def make(self, node: Node, shares: int = OBJECT) -> None:
+        """Push a new object that takes so many shares of memory."""
+        self.spend(shares)
         self.stack.append(node)
+
+    def spend(self, shares: int) -> None:
+        """Count shares of memory."""
+        self.shares += shares
+        if self.shares > MAX_SHARES:
+            raise Malformed("it makes more objects than 250,000 tensors take")
+
+    def mark(self) -> None:
+        """Begin a new stack, up to which `since_mark` takes what is pushed."""
+        self.spend(MARKED)
+        self.marks.append(self.stack)
+        self.stack = []
 
     def since_mark(self) -> list[Node]:
         """Return what was pushed since the last MARK, and drop the mark."""
@@ -136,12 +157,14 @@ class Walker:
         if not (isinstance(module, str) and isinstance(name, str)):
             raise Malformed("a global has no name")
         found = Global(str(module), str(name))
-        self.globals.append(found)
-        self.make(found)
+        if found not in self.globals:
+            self.globals[found] = found
+            self.spend(CALL + (len(module) + len(name)) // BYTES_OF_A_SHARE)
+        self.make(self.globals[found])
 
     def call(self, function: Node, args: Node, kwargs: Node = None) -> None:
         """Push what a call would return."""
-        self.make(called(function, args, kwargs))
+        self.make(called(function, args, kwargs), CALL)
 
     def persistent(self, id: Node) -> None:
         """Push a reference to something outside the pickle."""
@@ -153,7 +176,9 @@ class Walker:
 
     def push_text(self, raw: bytes, encoding: str, errors: str = "strict") -> None:
         """Push a string."""
-        self.make(str(raw, encoding, errors))
+        text = str(raw, encoding, errors)
+        is_short = len(raw) <= SHORT_TEXT
+        self.make(text, OBJECT if is_short else sys.getsizeof(text) // BYTES_OF_A_SHARE)
 
     def text(self, count: int) -> None:
         """Push a string of UTF-8, or say where a very long one lies."""
@@ -163,8 +188,13 @@ class Walker:
         else:
             self.push_text(self.buffer[start : self.position], "utf-8", "surrogatepass")
 
-    def old_text(self, raw: bytes) -> None:
-        """Push a string of Python 2, which has no encoding."""
+    def old_text(self, count: int) -> None:
+        """Push a string of Python 2, which has no encoding, or say where a very long one lies."""
+        start = self.advance(count)
+        if count > LONGEST_TEXT:
+            self.make(Span(start, self.position))
+            return
+        raw = self.buffer[start : self.position]
         try:
             self.push_text(raw, "utf-8")
         except UnicodeDecodeError:
@@ -194,6 +224,7 @@ class Walker:
         if target.pairs is None:
             target.pairs = []
         target.pairs.extend(pairs)
+        self.spend(len(pairs) * PAIR)
 
     def add_items(self, items: list[Node]) -> None:
         """Add items to the list, set or object on top."""
@@ -206,8 +237,6 @@ class Walker:
 
     def put(self, slot: int) -> None:
         """Keep what is on top under a number."""
-        if slot not in self.memo and len(self.memo) >= MAX_OBJECTS:
-            raise Malformed(f"it keeps more than {MAX_OBJECTS:,} objects")
         self.memo[slot] = self.stack[-1]
 
     def get(self, slot: int) -> None:

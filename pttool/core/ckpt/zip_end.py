@@ -9,7 +9,7 @@ from pttool.errors import InputError
 
 # Of what a checkpoint could need: 50,000 tensors take 5 MB. They bound the memory of a lie.
 LARGEST_DIRECTORY = 1 << 26
-MOST_RECORDS = 250_000
+MOST_RECORDS = 300_000
 
 
 @dataclass(frozen=True, slots=True)

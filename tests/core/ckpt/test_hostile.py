@@ -1,0 +1,193 @@
+"""Files that mean harm: an error or a verdict, no crash, no hang, and little memory."""
+
+import functools
+import itertools
+import json
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pttool.core.ckpt.reading import read
+from tests.core.ckpt.hostile import named, tensor, torch_zip
+
+MOST_MIB = 256
+# `make fuzz` asks for more.
+MUTATIONS = int(os.environ.get("PTTOOL_FUZZ", "20000"))
+PROCESSES = 2
+MILLION = 1_000_000
+
+Attack = Callable[[Path], object]
+
+
+def fuzzing(*arguments: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "tests.core.ckpt.fuzzing", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finished(process: "subprocess.Popen[str]") -> list[dict[str, Any]]:
+    stdout, stderr = process.communicate()
+    assert process.returncode == 0, stderr
+    return [json.loads(line) for line in stdout.splitlines()]
+
+
+def data_pkl(data: bytes) -> Attack:
+    return functools.partial(torch_zip, pickled=data)
+
+
+def raw(data: bytes) -> Attack:
+    return lambda path: path.write_bytes(data)
+
+
+def deep(start: bytes, around: bytes, end: bytes = b".") -> bytes:
+    """Return a pickle of something in a million of these opcodes."""
+    return b"\x80\4" + start + around * MILLION + end
+
+
+def laughs(levels: int) -> bytes:
+    """Return the pickle of lists of twice the list before."""
+    doubled = (b"]\x94(h%ch%ce" % (level, level) for level in range(levels))
+    return b"\x80\4]\x94" + b"".join(doubled) + b"."
+
+
+def long_paths(depth: int, leaves: int) -> bytes:
+    """Return the pickle of dicts within dicts, each with many values beside the next."""
+    value = b"".join(b"K%cK\1" % (number % 250) for number in range(leaves))
+    return b"\x80\2" + (b"}(" + value + b"X\x01\0\0\0a") * depth + b"K\1" + b"u" * depth + b"."
+
+
+def bomb(path: Path) -> None:
+    """A data.pkl of a few kilobytes that inflates to 200 MB."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a/data.pkl", b"\x80\2" + b"(" * 200_000_000)
+
+
+def many_bombs(path: Path) -> None:
+    """A thousand records that each inflate to 30 MB of pickle."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("a/data.pkl", pickle.dumps(1))
+        block = b"\x80\4" + b"]0" * 2_000_000
+        for number in range(100):
+            archive.writestr(f"a/{number}.pkl", block)
+
+
+def twice(path: Path) -> None:
+    """Two records of one name: which one is read is up to the reader."""
+    data = torch_zip(path, pickle.dumps({"a": 1}, 2), {"data.pkk": named("os", "system")})
+    data.write_bytes(data.read_bytes().replace(b"data.pkk", b"data.pkl"))
+
+
+def climbing(path: Path) -> None:
+    torch_zip(path, pickle.dumps({"a": 1}, 2), {"../../etc/passwd": b"x"})
+
+
+SELF = {
+    "list": b"\x80\2]q\0h\0a.",
+    "dict": b"\x80\2}q\0K\1h\0s.",
+    "tuple": b"\x80\2]q\0h\0\x85a.",
+    "key": b"\x80\2}q\0h\0K\1s.",
+    "state": b"\x80\2ca\nb\n)Rq\0h\0b.",
+    "persistent": b"\x80\2]q\0h\0Qa.",
+}
+LENGTHS = {
+    "BINUNICODE8": b"\x8d" + struct.pack("<Q", 1 << 40),
+    "BINBYTES8": b"\x8e" + struct.pack("<Q", 1 << 40),
+    "BYTEARRAY8": b"\x96" + struct.pack("<Q", 1 << 63),
+    "BINUNICODE": b"X" + struct.pack("<I", 0xFFFFFFFF),
+    "LONG4": b"\x8b" + struct.pack("<i", 0x7FFFFFFF),
+    "BINSTRING": b"T" + struct.pack("<i", -1),
+    "FRAME": b"\x95" + struct.pack("<Q", 1 << 63),
+}
+APPENDS, SETITEMS = b"a" * (MILLION - 1) + b".", b"N" + b"s" * MILLION + b"."
+# The words that inspect's reading and scan's verdict must hold.
+ATTACKS: dict[str, tuple[Attack, str, str]] = {
+    **{f"length of {name}": (data_pkl(b"\x80\4" + data), "broken pickle", "unknown")
+       for name, data in LENGTHS.items()},
+    **{f"a {name} in itself": (data_pkl(data), "", "") for name, data in SELF.items()},
+    "numel of a terabyte": (data_pkl(tensor(1 << 40, 1 << 40)), "1 tensors", "clean"),
+    "numel beyond 64 bits": (data_pkl(tensor(1 << 70, 1 << 70)), "0 tensors", "clean"),
+    "a negative numel": (data_pkl(tensor(-1, 1)), "0 tensors", "clean"),
+    "a memo index of 2**31": (data_pkl(b"\x80\2]r\xff\xff\xff\x7f."), "0 tensors", "clean"),
+    "wild memo indices": (
+        data_pkl(b"\x80\2]" + b"".join(b"r" + struct.pack("<I", 7 * n) for n in range(MILLION))),
+        "under wild numbers", "unknown"),
+    "a deflated bomb": (bomb, "more than", "unknown"),
+    "a hundred bombs": (many_bombs, "0 tensors", "unknown"),
+    "deep tuples": (data_pkl(deep(b"N", b"\x85")), "nested deeper", "clean"),
+    "deep lists": (data_pkl(deep(b"", b"]", APPENDS)), "nested deeper", "clean"),
+    "deep dicts": (data_pkl(deep(b"", b"}K\1", SETITEMS)), "nested deeper", "clean"),
+    "deep calls": (data_pkl(deep(b")", b"\x85ca\nb\n0")), "nested deeper", "unknown"),
+    "calls of calls": (data_pkl(deep(b"ca\nb\n", b")R")), "", "unknown"),
+    "deep references": (data_pkl(deep(b"N", b"Q")), "nested deeper", "clean"),
+    "deep marks": (data_pkl(deep(b"", b"(")), "broken pickle", "unknown"),
+    "twenty million lists": (raw(b"\x80\2" + b"]" * 20_000_000), "more objects", "unknown"),
+    "a billion laughs": (data_pkl(laughs(200)), "more than can be listed", "clean"),
+    "long paths": (data_pkl(long_paths(400, 200)), "0 tensors", "clean"),
+    "keys that are no keys": (data_pkl(b"\x80\2}(]N}Nu."), "0 tensors", "clean"),
+    "an extension": (data_pkl(b"\x80\2\x84\1\0\0\0)R."), "", "unknown"),
+    "INST": (data_pkl(b"(ios\nsystem\n."), "", "dangerous"),
+    "a computed call": (data_pkl(b"\x80\2ctorch\nSize\n)R)R."), "", "unknown"),
+    "two of a name": (twice, "2 data.pkl", "dangerous"),
+    "a name that climbs": (climbing, "an unsafe name", "unknown"),
+    "an endless line": (raw(b"c" + b"a" * 30_000_000), "", ""),
+    "digits without end": (data_pkl(b"I" + b"9" * MILLION + b"\n."), "broken pickle", "unknown"),
+    "numbers without end": (raw(b"\x80\2(" + b"J\0\1\1\1" * 8 * MILLION), "more objects", "unknown"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What came of each attack, all in one process."""
+    folder = tmp_path_factory.mktemp("attacks")
+    for name, (write, _, _) in ATTACKS.items():
+        write(folder / name)
+    return {said["name"]: said for said in finished(fuzzing("files", str(folder)))}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_attacks_come_to_nothing(outcomes: dict[str, dict[str, Any]], name: str) -> None:
+    said = outcomes[name]
+    assert ATTACKS[name][1] in said["read"]
+    assert ATTACKS[name][2] in said["scan"]
+    assert said["peak_mib"] < MOST_MIB
+
+
+def test_sizes_that_lie_are_seen(tmp_path: Path) -> None:
+    """What is there is told apart from what is claimed, without reading either."""
+    path = torch_zip(tmp_path / "a.pt", tensor(1000, 1000), {"data/0": bytes(8)})
+    (found,) = read(path).tensors
+    assert found.shape == (1000,)
+    assert found.storage is not None
+    assert found.storage.record is not None
+    assert (found.storage.size_bytes, found.storage.record.size_bytes) == (4000, 8)
+    missing = torch_zip(tmp_path / "b.pt", tensor(1000, 1000))
+    (found,) = read(missing).tensors
+    assert found.storage is not None
+    assert found.storage.record is None
+
+
+def test_mutations_come_to_nothing(corpus: dict[str, Path]) -> None:
+    """Nothing but errors of ours, nothing slow, little memory."""
+    folder = next(iter(corpus.values())).parent
+    count = str(MUTATIONS // PROCESSES)
+    seeds = [str(seed) for seed in range(PROCESSES)]
+    processes = [fuzzing("mutations", str(folder), count, seed) for seed in seeds]
+    for said in itertools.chain.from_iterable(map(finished, processes)):
+        assert said["peak_mib"] < MOST_MIB
+        assert said["unknown"] > said["count"] // 3
+        assert said["clean"] > 0
+        assert said["dangerous"] > 0
+
+
+def test_the_mutations_follow_from_their_seed(corpus: dict[str, Path]) -> None:
+    folder = next(iter(corpus.values())).parent
+    first, second = (fuzzing("mutations", str(folder), "40", "again") for _ in range(2))
+    one, two = finished(first)[0], finished(second)[0]
+    assert {**one, "peak_mib": 0} == {**two, "peak_mib": 0}
