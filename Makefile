@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test verify lint generate bench clean
+.PHONY: help demo test verify fuzz lint generate bench clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -23,6 +23,9 @@ test: $(STAMP)  ## set up .venv and run the tests
 
 verify: $(STAMP)  ## run the long sweeps too
 	$(BIN)/python -m pytest
+
+fuzz: $(STAMP)  ## feed a million mutated checkpoints to what reads them
+	PTTOOL_FUZZ=1000000 $(BIN)/python -m pytest -q tests/core/ckpt/test_hostile.py
 
 lint: $(STAMP)  ## ruff and mypy
 	$(BIN)/ruff check .

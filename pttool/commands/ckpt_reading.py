@@ -198,7 +198,11 @@ def match(
     from pttool.core.ckpt.match import only_unmatched
 
     resolved = build.resolve(model)
-    shapes = {name: tuple(tensor.shape) for name, tensor in resolved.module.state_dict().items()}
+    shapes = {
+        name: tuple(tensor.shape)
+        for name, tensor in resolved.module.state_dict().items()
+        if hasattr(tensor, "shape")  # an extra state has none
+    }
     report = match_weights(file, shapes, model, key=key, apply_prefix=apply_prefix)
     is_short = destination.is_table and not all
     emit("ckpt match", only_unmatched(report) if is_short else report, destination)

@@ -2,16 +2,14 @@
 
 import contextlib
 import os
-import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from pttool.core.ckpt.patching import recover
+from pttool.core.ckpt.journal import journal_path
 from pttool.errors import InputError, PttoolError
 
 T = TypeVar("T")
@@ -63,7 +61,10 @@ def readable(path: Path) -> Iterator[Path]:
     What an interrupted change in place left of a file is undone first.
     """
     if path != STDIN:
-        recover(path)
+        if os.path.lexists(journal_path(Path(os.path.realpath(path)))):
+            from pttool.core.ckpt.patching import recover
+
+            recover(path)
         yield path
         return
     if sys.stdin is None or sys.stdin.isatty():
@@ -71,6 +72,9 @@ def readable(path: Path) -> Iterator[Path]:
     if stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode):
         yield Path("/dev/stdin")
         return
+    import shutil
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="pttool-") as folder:
         copy = Path(folder, "stdin")
         with copy.open("wb") as stream:

@@ -12,8 +12,7 @@ def called(function: Node, args: Node, kwargs: Node = None) -> Node:
 
     A class that old torch.save kept with its source text beside it stands for itself.
     """
-    if isinstance(function, Persistent) and isinstance(function.id, tuple):
-        function = next((part for part in function.id[:2] if isinstance(part, Global)), function)
+    function = named(function) or function
     if not isinstance(function, Global) or not isinstance(args, tuple):
         return Call(function, args, kwargs)
     path = function.path
@@ -27,6 +26,13 @@ def called(function: Node, args: Node, kwargs: Node = None) -> Node:
     elif path == "_codecs.encode":
         plain = _encoded(args)
     return Call(function, args, kwargs) if plain is None else plain
+
+
+def named(function: Node) -> Global | None:
+    """Return the name that a function is fetched by, or None for one that is computed."""
+    if isinstance(function, Persistent) and isinstance(function.id, tuple):
+        return next((part for part in function.id[:2] if isinstance(part, Global)), None)
+    return function if isinstance(function, Global) else None
 
 
 def _ordered_dict(args: tuple[Node, ...]) -> Dict | None:

@@ -1,6 +1,7 @@
 """What a tensor and its storage claim of the bytes in the file, against what is there.
 
-torch.load takes a record larger than its storage, and fails on a smaller or missing one.
+torch.load refuses a record that is larger than its storage as well as a smaller one, unless it maps
+the file.
 """
 
 from pttool.core.ckpt.elements import extent
@@ -20,8 +21,8 @@ def false_claim(tensor: Tensor, form: Format) -> str | None:
     claimed, there = storage.size_bytes, storage.record.size_bytes
     # The record of a chunk is a zip around its elements.
     if there < claimed or (there > claimed and form is not Format.DISTRIBUTED):
-        return f"the file holds {there:,} bytes of the {claimed:,} that it is said to have"
+        return f"it holds {there:,} bytes; its storage is said to have {claimed:,}"
     stop = -(-extent(tensor)[1] // PACKED.get(tensor.dtype, 1))
     if stop > claimed:
-        return f"a tensor ends at byte {stop:,} of the {claimed:,} that it has"
+        return f"a tensor ends at byte {stop:,} of a storage that has {claimed:,}"
     return None

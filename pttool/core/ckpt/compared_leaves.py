@@ -1,13 +1,15 @@
 """Compare what two checkpoints hold under one key."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pttool.core.ckpt.chunks import pickle_in
-from pttool.core.ckpt.differences import Difference, difference
 from pttool.core.ckpt.types import Checkpoint, Record, Tensor, Value
 from pttool.core.ckpt.value_identity import identity
 from pttool.core.ckpt.values import json_value
+
+if TYPE_CHECKING:
+    from pttool.core.ckpt.differences import Difference
 
 EQUAL, ONLY_A, ONLY_B = "equal", "only_a", "only_b"
 SHAPE, LAYOUT, DTYPE, VALUES, VALUE = "shape", "layout", "dtype", "values", "value"
@@ -23,7 +25,7 @@ class Pair:
     status: str
     a: Leaf | None
     b: Leaf | None
-    difference: Difference | None = None
+    difference: "Difference | None" = None
     unknown: str | None = None
 
     @property
@@ -74,6 +76,8 @@ def _of_tensors(key: str, a: Tensor, b: Tensor, read_elements: bool) -> Pair:
     status = EQUAL if a.dtype == b.dtype else DTYPE
     if not read_elements:
         return Pair(key, status, a, b)
+    from pttool.core.ckpt.differences import difference  # needs numpy
+
     found = difference(a, b, key)
     if isinstance(found, str):
         return Pair(key, status, a, b, None, found)

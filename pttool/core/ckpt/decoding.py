@@ -45,7 +45,8 @@ def decoded(raw: bytes, dtype: str) -> Numbers | None:
 
 
 def _float16(raw: bytes) -> Numbers:
-    return np.frombuffer(raw, "<f2").astype(np.float32)
+    with np.errstate(invalid="ignore"):  # of signalling NaNs
+        return np.frombuffer(raw, "<f2").astype(np.float32)
 
 
 def _bfloat16(raw: bytes) -> Numbers:

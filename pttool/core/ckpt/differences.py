@@ -159,7 +159,8 @@ def _measure(found: Difference, a: Numbers, b: Numbers) -> None:
         high, low = (pick(a, b).astype(np.int64, copy=False) for pick in (np.maximum, np.minimum))
         found.max_abs = int((high.view(np.uint64) - low.view(np.uint64)).max())
     wide = np.complex128 if "c" in (a.dtype.kind, b.dtype.kind) else np.float64
-    a, b = a.astype(wide), b.astype(wide)
+    with np.errstate(invalid="ignore"):  # of signalling NaNs
+        a, b = a.astype(wide), b.astype(wide)
     is_finite = np.isfinite(a) & np.isfinite(b)
     if not is_finite.all():
         is_other = ~is_finite & (a != b) & ~(np.isnan(a) & np.isnan(b))

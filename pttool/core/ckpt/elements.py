@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pttool.core.ckpt.dtypes import item_bytes
-from pttool.core.ckpt.payload import blocks, read_record
+from pttool.core.ckpt.payload import blocks, check_extent, opened, read_record
 from pttool.core.ckpt.tensors import contiguous_stride
 from pttool.core.ckpt.types import Record, Tensor
 from pttool.errors import InputError
@@ -55,10 +55,22 @@ def raw_blocks(tensor: Tensor, name: str, *, size: int = BLOCK_BYTES) -> Iterato
     item = item_bytes(tensor.dtype)
     plain = tensor.storage is not None and not tensor.storage.big_endian and not tensor.pending
     if plain and is_contiguous(tensor):
-        yield from blocks(record, start=start, stop=stop, size=max(size // item, 1) * item)
+        found = blocks(record, start=start, stop=stop, size=max(size // item, 1) * item)
+        # What is inflated comes in pieces of any length.
+        yield from _whole_items(found, item) if record.is_deflated else found
     else:
         for block in _strided_blocks(tensor, record, size):
             yield block.tobytes()
+
+
+def _whole_items(found: Iterator[bytes], item: int) -> Iterator[bytes]:
+    rest = b""
+    for block in found:
+        block = rest + block
+        whole = len(block) // item * item
+        rest = block[whole:]
+        if whole:
+            yield block[:whole]
 
 
 def record_of(tensor: Tensor, name: str) -> Record:
@@ -91,6 +103,8 @@ def _strided_blocks(tensor: Tensor, record: Record, size: int) -> Iterator["np.n
     if record.is_deflated:
         whole = np.frombuffer(read_record(record, LARGEST_INFLATED), np.uint8)
     else:
+        with opened(record.file) as file:
+            check_extent(file, record)
         whole = np.memmap(record.file, np.uint8, "r", record.offset, (record.size_bytes,))
     element = np.dtype((np.void, item))
     base = whole[start : start + item].view(element)

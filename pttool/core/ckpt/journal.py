@@ -9,11 +9,17 @@ import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 MAGIC = b"pttool journal 1"
 _HEAD = struct.Struct(f"<{len(MAGIC)}s2Q")
 _PLACE = struct.Struct("<2Q")
 _CHECKSUM = struct.Struct("<L")
+
+
+def journal_path(target: Path) -> Path:
+    """Return where the journal of a file is while the file is being changed."""
+    return target.with_name(f".{target.name}.pttool-journal")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 None, bool, int, float, str, bytes and tuple stand for themselves.
 """
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -121,22 +120,3 @@ def children(node: Node) -> Iterator[tuple[Node, Node]]:
         yield from node.pairs or ()
     elif isinstance(node, Persistent):
         yield "@id", node.id
-
-
-CONTAINERS = (Dict, List, Set, Call, Persistent, tuple)
-
-
-def containers(root: Node) -> Iterator[Node]:
-    """Yield every node at or below the root that can hold others, each once, in no order."""
-    if not isinstance(root, CONTAINERS):
-        return
-    rest, seen = [root], {id(root)}
-    while rest:
-        node = rest.pop()
-        yield node
-        function = node.function if isinstance(node, Call) else None
-        for pair in itertools.chain([(None, function)], children(node)):
-            for part in pair:
-                if isinstance(part, CONTAINERS) and id(part) not in seen:
-                    seen.add(id(part))
-                    rest.append(part)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pttool.core.ckpt.literals import LITERALS, U4, U8, Malformed
-from pttool.core.ckpt.nodes import Call, Dict, List, Set
+from pttool.core.ckpt.nodes import Dict, List, Set
 from pttool.core.ckpt.shares import CONTAINER, PAIR
 
 if TYPE_CHECKING:
@@ -148,11 +148,7 @@ def obj(walker: "Walker") -> None:
 
 
 def build(walker: "Walker") -> None:
-    state = walker.stack.pop()
-    target = walker.stack[-1]
-    if not isinstance(target, (Call, Dict)):
-        raise Malformed(f"a {type(target).__name__} takes no state")
-    target.state = state
+    walker.set_state(walker.stack.pop())
 
 
 def persid(walker: "Walker") -> None:

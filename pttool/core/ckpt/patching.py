@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pttool.core.ckpt.copying import copy_range
-from pttool.core.ckpt.journal import Change, Journal, decode, encode
+from pttool.core.ckpt.journal import Change, Journal, decode, encode, journal_path
 from pttool.core.ckpt.payload import damaged, opened, read_at
 from pttool.core.files import complete_or_absent
 from pttool.errors import InputError, UnavailableError
@@ -90,11 +90,6 @@ def recover(path: Path) -> bool:
         return False
     with _locked(path) as (file, target):
         return _roll_back(file, target)
-
-
-def journal_path(target: Path) -> Path:
-    """Return where the journal of a file is while the file is being changed."""
-    return target.with_name(f".{target.name}.pttool-journal")
 
 
 def _ordered(patches: Sequence[Patch], size: int, path: Path) -> list[Patch]:

@@ -11,8 +11,6 @@ from pttool.core.ckpt.types import Record
 from pttool.errors import InputError
 
 BLOCK_BYTES = 1 << 20
-# What a small file can make a reader hold.
-LARGEST_INFLATED = 1 << 26
 # More at once makes zlib.crc32 no faster, and a smaller buffer stays in the processor's cache.
 CHECKSUM_BLOCK_BYTES = 1 << 18
 _DEFLATED_BLOCK_BYTES = 1 << 16
@@ -75,8 +73,6 @@ def read_record(record: Record, limit: int) -> bytes:
 
     Raises InputError for a larger one, and as `blocks` does.
     """
-    if record.is_deflated:
-        limit = min(limit, LARGEST_INFLATED)
     if record.size_bytes > limit:
         raise InputError(
             f"{record.file}: {quoted(record.name)} holds {record.size_bytes} bytes, "

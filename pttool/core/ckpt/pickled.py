@@ -31,4 +31,5 @@ def finished(walker: Walker, record: Record) -> Pickled:
         persistent_ids=tuple(walker.persistent_ids),
         unsupported=tuple(unsupported),
         trailing_bytes=len(walker.buffer) - walker.position,
+        uses=frozenset(walker.uses),
     )

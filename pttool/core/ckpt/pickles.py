@@ -9,18 +9,20 @@ from struct import Struct
 from struct import error as StructError
 from typing import Any
 
-from pttool.core.ckpt.calls import called
+from pttool.core.ckpt.calls import called, named
 from pttool.core.ckpt.literals import Malformed
 from pttool.core.ckpt.memo import Memo
 from pttool.core.ckpt.nodes import Call, Dict, Global, List, Node, Persistent, Set, Span
 from pttool.core.ckpt.opcodes import HANDLERS, STOP
-from pttool.core.ckpt.shares import BYTES_OF_A_SHARE, CALL, MARKED, MAX_SHARES, OBJECT, PAIR
+from pttool.core.ckpt.shares import BYTES_OF_A_SHARE, CALL, CONTAINER, MAX_SHARES, OBJECT, PAIR
+from pttool.core.ckpt.types import Use
 from pttool.errors import InputError
 
 Buffer = bytes | mmap.mmap
 
 # A checkpoint of 250,000 tensors takes 12 million.
 MAX_OPCODES = 20_000_000
+MOST_MARKS = 500_000
 # Longer bytes, texts and numbers are left where they are.
 LONGEST_BYTES = 32
 LONGEST_NUMBER = 256
@@ -41,6 +43,7 @@ class Walker:
         self.memo = Memo()
         self.globals: dict[Global, Global] = {}
         self.persistent_ids: list[Node] = []
+        self.uses: set[tuple[Use, Global | None]] = set()
         self.seen = bytearray(256)
         self.shares = self.opcodes = 0
         self.most_opcodes = MAX_OPCODES
@@ -133,7 +136,8 @@ class Walker:
 
     def mark(self) -> None:
         """Begin a new stack, up to which `since_mark` takes what is pushed."""
-        self.spend(MARKED)
+        if len(self.marks) >= MOST_MARKS:
+            raise Malformed(f"it has {MOST_MARKS:,} MARKs at once")
         self.marks.append(self.stack)
         self.stack = []
 
@@ -164,7 +168,9 @@ class Walker:
 
     def call(self, function: Node, args: Node, kwargs: Node = None) -> None:
         """Push what a call would return."""
-        self.make(called(function, args, kwargs), CALL)
+        self.uses.add(("call", named(function)))
+        made = called(function, args, kwargs)
+        self.make(made, CONTAINER if isinstance(made, (Dict, Set)) else CALL)
 
     def persistent(self, id: Node) -> None:
         """Push a reference to something outside the pickle."""
@@ -221,6 +227,8 @@ class Walker:
         target = self.stack[-1]
         if not isinstance(target, (Dict, Call)):
             raise Malformed(f"a {type(target).__name__} takes no keys")
+        if isinstance(target, Call):
+            self.uses.add(("keys", named(target.function)))
         if target.pairs is None:
             target.pairs = []
         target.pairs.extend(pairs)
@@ -231,9 +239,20 @@ class Walker:
         target = self.stack[-1]
         if not isinstance(target, (List, Set, Call)):
             raise Malformed(f"a {type(target).__name__} takes no items")
+        if isinstance(target, Call):
+            self.uses.add(("items", named(target.function)))
         if target.items is None:
             target.items = []
         target.items.extend(items)
+
+    def set_state(self, state: Node) -> None:
+        """Give the object on top a state."""
+        target = self.stack[-1]
+        if not isinstance(target, (Call, Dict)):
+            raise Malformed(f"a {type(target).__name__} takes no state")
+        if isinstance(target, Call):
+            self.uses.add(("state", named(target.function)))
+        target.state = state
 
     def put(self, slot: int) -> None:
         """Keep what is on top under a number."""

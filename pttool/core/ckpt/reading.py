@@ -1,18 +1,25 @@
 """Open a checkpoint of any kind: what it holds, without running it or reading its tensors."""
 
+import importlib
+from collections.abc import Callable
 from pathlib import Path
 
-from pttool.core.ckpt.containers.distributed import open_distributed
-from pttool.core.ckpt.containers.exported import open_exported
-from pttool.core.ckpt.containers.legacy import open_legacy
-from pttool.core.ckpt.containers.legacy_tar import open_legacy_tar
-from pttool.core.ckpt.containers.numpy_files import open_npy, open_npz
-from pttool.core.ckpt.containers.raw_pickle import open_raw_pickle
-from pttool.core.ckpt.containers.safetensors import open_safetensors
-from pttool.core.ckpt.containers.sharded import open_sharded
-from pttool.core.ckpt.containers.torch_zip import open_torch_zip
 from pttool.core.ckpt.formats import recognise
 from pttool.core.ckpt.types import Checkpoint, Format
+
+# Each is imported when a file of its kind is met: most runs meet one.
+OPENERS = {
+    Format.TORCH_ZIP: ("torch_zip", "open_torch_zip"),
+    Format.TORCHSCRIPT: ("torch_zip", "open_torchscript"),
+    Format.EXPORTED: ("exported", "open_exported"),
+    Format.TORCH_LEGACY: ("legacy", "open_legacy"),
+    Format.TORCH_TAR: ("legacy_tar", "open_legacy_tar"),
+    Format.SAFETENSORS: ("safetensors", "open_safetensors"),
+    Format.DISTRIBUTED: ("distributed", "open_distributed"),
+    Format.NPZ: ("numpy_files", "open_npz"),
+    Format.NPY: ("numpy_files", "open_npy"),
+    Format.PICKLE: ("raw_pickle", "open_raw_pickle"),
+}
 
 
 def read(path: Path) -> Checkpoint:
@@ -20,26 +27,12 @@ def read(path: Path) -> Checkpoint:
 
     Raises InputError for what is missing, damaged, cut short, or no checkpoint, saying which.
     """
-    match recognise(path):
-        case Format.TORCH_ZIP:
-            return open_torch_zip(path)
-        case Format.TORCHSCRIPT:
-            return open_torch_zip(path, Format.TORCHSCRIPT)
-        case Format.EXPORTED:
-            return open_exported(path)
-        case Format.TORCH_LEGACY:
-            return open_legacy(path)
-        case Format.TORCH_TAR:
-            return open_legacy_tar(path)
-        case Format.SAFETENSORS:
-            return open_safetensors(path)
-        case Format.SHARDED:
-            return open_sharded(path, read)
-        case Format.DISTRIBUTED:
-            return open_distributed(path)
-        case Format.NPZ:
-            return open_npz(path)
-        case Format.NPY:
-            return open_npy(path)
-        case Format.PICKLE:
-            return open_raw_pickle(path)
+    kind = recognise(path)
+    if kind is Format.SHARDED:
+        from pttool.core.ckpt.containers.sharded import open_sharded
+
+        return open_sharded(path, read)
+    module, function = OPENERS[kind]
+    container = importlib.import_module(f"pttool.core.ckpt.containers.{module}")
+    opener: Callable[[Path], Checkpoint] = getattr(container, function)
+    return opener(path)

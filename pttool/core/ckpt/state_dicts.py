@@ -1,6 +1,7 @@
 """Find the weights in a checkpoint: the state dict that a model of it would load."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pttool.core.ckpt.nodes import Call, Dict, List, Node, Set, children
@@ -16,7 +17,9 @@ USUAL_KEYS = (
 # What is never a model's.
 OTHER_KEYS = ("optim", "sched", "scaler", "rng", "callback", "loop", "hyper_parameters", "args")
 PARALLEL_WRAPPERS = ("DataParallel", "DistributedDataParallel")
-DEEPEST_MODULE = 200
+# Of what real ones need, a multiple: parts of a path.
+DEEPEST_DICT = 60
+DEEPEST_MODULE = 600
 
 Path = tuple[Node, ...]
 
@@ -43,7 +46,7 @@ def find_weights(checkpoint: Checkpoint, key: str | None = None) -> Weights:
         return _under_key(checkpoint, key)
     if checkpoint.root is None:
         return Weights((), tuple((dotted(t.path), t) for t in checkpoint.tensors))
-    found = _best(checkpoint, (), checkpoint.root)
+    found = _best(checkpoint.tensors, (), checkpoint.root)
     if not found.tensors:
         raise InputError(
             f"{checkpoint.path}: holds no weights", "pttool ckpt inspect tells what it holds"
@@ -61,65 +64,80 @@ def is_module(node: Node) -> bool:
     )
 
 
-def _best(checkpoint: Checkpoint, path: Path, node: Node) -> Weights:
-    """Return the weights of a module or dict, or those of the likeliest dict inside of it."""
+def _best(tensors: Sequence[Tensor], path: Path, node: Node) -> Weights:
+    """Return the weights of a module or dict, or those of the likeliest dict inside of it.
+
+    `tensors` are those below the path: where there are none, nothing is looked for.
+    """
     if is_module(node):
-        return _of_module(checkpoint, path, node)
-    if not isinstance(node, Dict):
-        return _of_dict(checkpoint, path)
-    by_key = {str(key): value for key, value in node.pairs if isinstance(key, str)}
+        return _of_module(tensors, path, node)
+    if not isinstance(node, Dict) or len(path) >= DEEPEST_DICT:
+        return _of_dict(tensors, path)
+    below = _grouped(tensors, len(path))
+    by_key = {str(key): value for key, value in node.pairs if isinstance(key, str) and key in below}
     for key in USUAL_KEYS:
         nested = by_key.get(key)
         if is_module(nested) or isinstance(nested, Dict):
-            found = _best(checkpoint, (*path, key), nested)
+            found = _best(below[key], (*path, key), nested)
             if found.tensors:
                 return found
-    if any(tensor.path[:-1] == path for tensor in checkpoint.tensors):
-        return _of_dict(checkpoint, path, direct=True)
+    direct = [tensor for tensor in tensors if len(tensor.path) == len(path) + 1]
+    if direct:
+        return _of_dict(direct, path)
     inner = [
-        _best(checkpoint, (*path, key), value)
+        _best(below[key], (*path, key), value)
         for key, value in by_key.items()
         if isinstance(value, (Dict, Call)) and not any(other in key for other in OTHER_KEYS)
     ]
     return max(inner, key=lambda weights: len(weights.tensors), default=Weights(path, ()))
 
 
-def _of_dict(checkpoint: Checkpoint, path: Path, *, direct: bool = False) -> Weights:
-    size = len(path)
-    return Weights(
-        path,
-        tuple(
-            (dotted(tensor.path[size:]), tensor)
-            for tensor in checkpoint.tensors
-            if tensor.path[:size] == path and (not direct or len(tensor.path) == size + 1)
-        ),
-    )
+def _grouped(tensors: Sequence[Tensor], at: int) -> dict[Node, list[Tensor]]:
+    """Return the tensors by one part of their paths."""
+    groups: dict[Node, list[Tensor]] = {}
+    for tensor in tensors:
+        if len(tensor.path) > at:
+            groups.setdefault(tensor.path[at], []).append(tensor)
+    return groups
 
 
-def _of_module(checkpoint: Checkpoint, path: Path, node: Call) -> Weights:
+def _of_dict(tensors: Sequence[Tensor], path: Path) -> Weights:
+    return Weights(path, tuple((dotted(tensor.path[len(path) :]), tensor) for tensor in tensors))
+
+
+def _below(checkpoint: Checkpoint, path: Path) -> list[Tensor]:
+    return [tensor for tensor in checkpoint.tensors if tensor.path[: len(path)] == path]
+
+
+def _of_module(tensors: Sequence[Tensor], path: Path, node: Call) -> Weights:
     """Return what state_dict() of a pickled module gives, in its order.
 
     Source: torch.nn.Module._save_to_state_dict: parameters, persistent buffers, then children.
     """
-    by_path = {tensor.path: tensor for tensor in checkpoint.tensors}
     found: list[tuple[str, Tensor]] = []
 
-    def visit(path: Path, node: Call, prefix: str, depth: int) -> None:
+    def visit(tensors: Sequence[Tensor], path: Path, node: Call, prefix: str) -> None:
         hidden = _non_persistent(node.state.get("_non_persistent_buffers_set"))
+        state = _grouped(tensors, len(path)).get("@state", [])
+        parts = _grouped(state, len(path) + 1)
         for part in ("_parameters", "_buffers"):
+            own = [t for t in parts.get(part, ()) if len(t.path) == len(path) + 3]
+            by_name = {tensor.path[-1]: tensor for tensor in own}
             for name, _ in _pairs(node.state.get(part)):
-                tensor = by_path.get((*path, "@state", part, name))
+                tensor = by_name.get(name)
                 if tensor is not None and not (part == "_buffers" and name in hidden):
                     found.append((f"{prefix}{name}", tensor))
+        children = _grouped(parts.get("_modules", ()), len(path) + 2)
         for name, child in _pairs(node.state.get("_modules")):
-            if is_module(child) and depth < DEEPEST_MODULE:
+            if is_module(child) and name in children and len(path) < DEEPEST_MODULE:
                 below = (*path, "@state", "_modules", name)
-                visit(below, child, f"{prefix}{name}.", depth + 1)
+                visit(children[name], below, child, f"{prefix}{name}.")
 
     inner = node.state.get("_modules").get("module")
     if node.path.rpartition(".")[2] in PARALLEL_WRAPPERS and is_module(inner):
         path, node = (*path, "@state", "_modules", "module"), inner
-    visit(path, node, "", 0)
+        tensors = [tensor for tensor in tensors if tensor.path[: len(path)] == path]
+    visit(tensors, path, node, "")
     return Weights(path, tuple(found))
 
 
@@ -145,7 +163,8 @@ def _under_key(checkpoint: Checkpoint, key: str) -> Weights:
         raise UsageError(
             f"{checkpoint.path}: has no key {key}", f"keys: {', '.join(_keys(node)) or 'none'}"
         )
-    found = _best(checkpoint, path, node) if is_module(node) else _of_dict(checkpoint, path)
+    tensors = _below(checkpoint, path)
+    found = _best(tensors, path, node) if is_module(node) else _of_dict(tensors, path)
     if not found.tensors:
         raise InputError(f"{checkpoint.path}: {key} holds no tensors", "give the key of a dict")
     return found

@@ -56,11 +56,14 @@ def _tensor(node: Node, storages: Storages, depth: int) -> Tensor:
 def _strided(args: Any, storages: Storages, depth: int) -> Tensor:
     """(storage, offset, size, stride, [requires_grad, hooks, metadata])"""
     typed = _typed(args[0], storages)
+    shape, stride = _sizes(args[2]), _sizes(args[3])
+    if len(shape) != len(stride):
+        raise NotATensor
     return Tensor(
         path=(),
         dtype=typed.dtype,
-        shape=_sizes(args[2]),
-        stride=_sizes(args[3]),
+        shape=shape,
+        stride=stride,
         offset=_size(args[1]),
         storage=typed.storage,
         device=typed.storage.device,

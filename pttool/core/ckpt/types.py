@@ -57,6 +57,8 @@ class Storage:
 
 
 Role = Literal["parameter", "buffer"]
+# Of a name in a pickle; None stands for something computed.
+Use = Literal["call", "items", "keys", "state"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,8 @@ class Value:
 class Pickled:
     """One pickle of a checkpoint, walked: `globals` in order of use, `trailing` bytes after STOP.
 
-    `unsupported` names the opcodes that torch's weights_only unpickler refuses.
+    `unsupported` names the opcodes that torch's weights_only unpickler refuses; `uses` is what is
+    done with names: each is called, or what it returns is given items, keys or a state.
     """
 
     record: Record
@@ -109,6 +112,7 @@ class Pickled:
     persistent_ids: tuple[Node, ...]
     unsupported: tuple[str, ...] = ()
     trailing_bytes: int = 0
+    uses: frozenset[tuple[Use, Global | None]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ Source: torch/_weights_only_unpickler.py and torch.serialization.load of torch 2
 from collections.abc import Iterable, Iterator
 
 from pttool.core.ckpt.allowed import in_python_3, is_allowed
-from pttool.core.ckpt.nodes import Call, Global, Node, containers
-from pttool.core.ckpt.types import Checkpoint, Format, Pickled
+from pttool.core.ckpt.nodes import Global, Node
+from pttool.core.ckpt.types import Checkpoint, Format, Pickled, Use
 
 # What torch.load doesn't read, or reads without unpickling.
 NOT_ASKED = (Format.SAFETENSORS, Format.NPZ, Format.NPY, Format.DISTRIBUTED)
@@ -48,9 +48,7 @@ def refused_globals(pickles: Iterable[Pickled]) -> list[str]:
 def _refused(pickles: tuple[Pickled, ...]) -> Iterator[str]:
     yield from refused_globals(pickles)
     for pickle in pickles:
-        for node in containers(pickle.root):
-            if isinstance(node, Call):
-                yield from _refused_in_call(node)
+        yield from sorted(filter(None, (_refused_use(*use) for use in pickle.uses)))
         if not all(map(_is_storage, pickle.persistent_ids)):
             yield "a reference to what is no storage"
     opcodes = dict.fromkeys(name for pickle in pickles for name in pickle.unsupported)
@@ -59,20 +57,18 @@ def _refused(pickles: tuple[Pickled, ...]) -> Iterator[str]:
         yield f"opcodes of pickle protocol {protocol}: {', '.join(opcodes)}"
 
 
-def _refused_in_call(call: Call) -> Iterator[str]:
-    """Yield what is wrong with a call, even of a name that is allowed."""
-    if not isinstance(call.function, Global):
-        yield "a call of what is no name"
-        return
-    path = in_python_3(call.function).path
-    if not is_allowed(call.function):
-        return
-    if call.items is not None:
-        yield f"items for {path}"
-    if call.pairs is not None and path not in WITH_KEYS:
-        yield f"keys for {path}"
-    if call.state is not None and path in WITHOUT_STATE:
-        yield f"a state for {path}"
+def _refused_use(use: Use, name: Global | None) -> str | None:
+    """Return what is wrong with a use even of a name that is allowed."""
+    if name is None:
+        return "a call of what is no name"
+    path = in_python_3(name).path
+    refused = {
+        "call": False,
+        "items": True,
+        "keys": path not in WITH_KEYS,
+        "state": path in WITHOUT_STATE,
+    }
+    return f"{use} for {path}" if is_allowed(name) and refused[use] else None
 
 
 def _is_storage(id: Node) -> bool:

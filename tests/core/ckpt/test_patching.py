@@ -19,11 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pttool.core.ckpt import journal as journals
-from pttool.core.ckpt.journal import Change, Journal
+from pttool.core.ckpt.journal import Change, Journal, journal_path
 from pttool.core.ckpt.patching import (
     Patch,
     apply_in_place,
-    journal_path,
     patched_copy,
     recover,
 )

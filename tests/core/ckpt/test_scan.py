@@ -235,6 +235,8 @@ ARCHIVES: dict[str, tuple[bytes, str]] = {
     "a pickle beside": (zipped({"a/data.pkl": SAFE, "a/other.pkl": RUNS_CODE}), DANGEROUS),
     "a pickle of no name beside": (zipped({"a/data.pkl": SAFE, "a/other": RUNS_CODE}), DANGEROUS),
     "a pickle as a storage": (zipped({"a/data.pkl": SAFE, "a/data/0": RUNS_CODE}), DANGEROUS),
+    "Python code beside": (zipped({"a/data.pkl": SAFE, "a/code.py": b"1"}), UNKNOWN),
+    "a broken pickle in capitals": (zipped({"a/data.pkl": SAFE, "a/DATA.PKL": b"(l"}), UNKNOWN),
     "a deflated one": (
         zipped({"a/data.pkl": SAFE, "a/b": RUNS_CODE}, zipfile.ZIP_DEFLATED),
         DANGEROUS,

@@ -109,6 +109,14 @@ def test_chunks_of_a_distributed_checkpoint(corpus: dict[str, Path]) -> None:
     assert weight == Stats(0, 0, 0.0, 0, 0, 1)
 
 
+def test_deflated_elements(tmp_path: Path) -> None:
+    """What is inflated comes in pieces that end anywhere."""
+    array = np.random.default_rng(0).standard_normal(200_001)
+    np.savez_compressed(tmp_path / "a.npz", w=array)
+    (found,) = read(tmp_path / "a.npz").tensors
+    _assert_same(statistics_of(found, "w"), _of_torch(torch.from_numpy(array)))
+
+
 def test_a_view_that_repeats_its_elements_is_not_read_again(tmp_path: Path) -> None:
     views = {
         "expanded": torch.tensor([1.0, 0.0]).expand(1 << 40, 2),

@@ -212,7 +212,7 @@ def test_claims_of_the_end_record(
 
 def test_more_records_than_a_checkpoint_needs(tmp_path: Path) -> None:
     path = tmp_path / "wide.zip"
-    count = 300_000
+    count = 300_001
     with path.open("wb") as stream:
         stream.truncate(count * 46)
         stream.seek(count * 46)

@@ -60,6 +60,9 @@ def _tensor(name: str, entry: Any, record: Record | None) -> Tensor:
     meta = entry["tensor_meta"]
     dtype = DTYPES.get(meta["dtype"], f"type {meta['dtype']}")
     shape = tuple(int(size["as_int"]) for size in meta["sizes"])
+    stride = tuple(int(step["as_int"]) for step in meta["strides"])
+    if len(shape) != len(stride):
+        raise ValueError(name)
     device = meta["device"]["type"]
     if meta["device"]["index"] is not None:
         device = f"{device}:{meta['device']['index']}"
@@ -68,7 +71,7 @@ def _tensor(name: str, entry: Any, record: Record | None) -> Tensor:
         path=(name,),
         dtype=dtype,
         shape=shape,
-        stride=tuple(int(step["as_int"]) for step in meta["strides"]),
+        stride=stride,
         offset=int(meta["storage_offset"]["as_int"]),
         storage=Storage(entry["path_name"], device, size, record),
         device=device,

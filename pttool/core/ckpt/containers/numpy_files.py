@@ -249,9 +249,10 @@ def _storage(name: str, header: Header, whole: Record, size: int) -> tuple[Stora
             stored_bytes=size,
             crc32=None,
         )
-        return Storage(name, "cpu", size, record), 0
+        return Storage(name, "cpu", size, record, header.is_big_endian), 0
     offset, rest = divmod(header.size_bytes, max(header.item_bytes, 1))
-    return Storage(name, "cpu", whole.size_bytes, whole), 0 if rest else offset
+    storage = Storage(name, "cpu", whole.size_bytes, whole, header.is_big_endian)
+    return storage, 0 if rest else offset
 
 
 def _facts(headers: Sequence[Header]) -> dict[str, str]:

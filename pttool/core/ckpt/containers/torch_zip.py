@@ -15,6 +15,8 @@ from pttool.core.ckpt.zip_directory import Directory, Entry, read_directory
 from pttool.errors import InputError
 
 LARGEST_PICKLE = 1 << 28
+# What a small file can make a reader hold.
+LARGEST_INFLATED = 1 << 26
 LONGEST_NOTE = 256
 LARGEST_ALIGNMENT = 1 << 16
 # The small records in which torch says how it wrote the others.
@@ -27,9 +29,10 @@ def open_torch_zip(path: Path, kind: Format = Format.TORCH_ZIP) -> Checkpoint:
     directory = read_directory(path)
     main = main_pickle(directory)
     prefix = main.name.removesuffix("data.pkl")
-    by_name = {record.name: record for record in directory.records()}
+    records = directory.records()
+    by_name = {record.name: record for record in reversed(records)}  # the first of a doubled name
     pickles = [
-        walk(read_record(by_name[name], LARGEST_PICKLE), by_name[name])
+        walk(read_pickle(by_name[name]), by_name[name])
         for name in (main.name, f"{prefix}constants.pkl")
         if name in by_name
     ]
@@ -47,11 +50,21 @@ def open_torch_zip(path: Path, kind: Format = Format.TORCH_ZIP) -> Checkpoint:
         tensors=tuple(leaf for leaf in found if isinstance(leaf, Tensor)),
         values=tuple(leaf for leaf in found if isinstance(leaf, Value)),
         leaves=tuple(found),
-        records=tuple(by_name.values()),
+        records=records,
         pickles=tuple(pickles),
         facts=facts,
         warnings=(*directory.warnings, *leaves.warnings),
     )
+
+
+def open_torchscript(path: Path) -> Checkpoint:
+    """Return what a TorchScript archive holds. Raises InputError for a broken or cut one."""
+    return open_torch_zip(path, Format.TORCHSCRIPT)
+
+
+def read_pickle(record: Record) -> bytes:
+    """Return the bytes of a pickle. Raises InputError for an absurdly large one."""
+    return read_record(record, LARGEST_INFLATED if record.is_deflated else LARGEST_PICKLE)
 
 
 def main_pickle(directory: Directory) -> Entry:
