@@ -63,6 +63,10 @@ def human(value: Any, column: Column) -> str:
             return f"{value:.3f}"
         case "tally":
             return " ".join(f"{each['class']}:{each['count']}" for each in value)
+        case "interval":
+            return f"{value[0]:.3f} to {value[1]:.3f}"
+        case "p_value":
+            return f"{value:.3g}"
         case "seconds":
             return f"{value:.3f} s"
         case "list":
@@ -188,11 +192,22 @@ def _footer(report: Report, paper: Paper) -> Iterator[str]:
     width = max(len(column.title) for column in report.footer) + 2
     yield "\n"
     for column in report.footer:
-        value = report.summary[column.key]
+        value = report.total(column)
+        if column.kind == "pairs":
+            yield from _pair_lines(value, column, paper)
+            continue
         text = human(value, column)
         if column.kind == "count" and value is not None and value >= 1000:
             text += f" ({_scaled(value, 1000, ('', ' K', ' M', ' G', ' T', ' P'))})"
         yield _shown(f"{column.title + ':':<{width}}{text}", paper) + "\n"
+
+
+def _pair_lines(pairs: Sequence[Item], column: Column, paper: Paper) -> Iterator[str]:
+    yield f"{column.title}:\n"
+    width = max((len(f"{pair['count']:,}") for pair in pairs), default=0)
+    for pair in pairs:
+        told = f"{pair['label_name']} taken for {pair['predicted_name']}"
+        yield _shown(f"  {pair['count']:>{width},}  {told}", paper) + "\n"
 
 
 def _scaled(value: float, step: int, units: Sequence[str]) -> str:

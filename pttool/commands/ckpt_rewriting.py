@@ -77,7 +77,7 @@ def strip_dataparallel(
     destination = output.to_stdout()
     target = rewrite.target(file)
     from pttool.core.ckpt.batch import readable
-    from pttool.core.ckpt.renaming import Renaming
+    from pttool.core.ckpt.editing.renaming import Renaming
     from pttool.core.ckpt.strip_dataparallel import strip_dataparallel as strip
 
     renaming = Renaming.of(prefix, add_prefix, anywhere=anywhere, partial=partial)

@@ -11,11 +11,14 @@ from pttool.errors import PttoolError
 #   count  a whole number       bytes   a size in bytes
 #   ratio  a fraction of 1      seconds a duration
 #   score  a metric             tally   a list of {class, count}
+#   interval  [low, high] of a metric    p_value  a probability that may be tiny
+#   pairs  a list of confused pairs, {label_name, predicted_name, count}: a line each
 #   shape  a tensor's shape, or shapes nested in lists and dicts
 #   list   texts with commas between them, or names and their values
 Kind = Literal[
-    "text", "tree", "count", "bytes", "ratio", "score", "seconds", "shape", "flag", "tally", "list"
-]
+    "text", "tree", "count", "bytes", "ratio", "score", "seconds", "shape", "flag", "tally", "list",
+    "interval", "p_value", "pairs",
+]  # fmt: skip
 
 Item = Mapping[str, Any]
 
@@ -23,6 +26,8 @@ Item = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of a table, or one line of its footer: the key of a value and how to show it.
+
+    In a footer's key, dots lead into mappings: `ci.accuracy`.
 
     An optional column is left out of a terminal that is too narrow for it.
     """
@@ -54,6 +59,13 @@ class Report:
     def noting(self, note: str) -> "Report":
         """Return the report with one more note."""
         return replace(self, notes=(*self.notes, note))
+
+    def total(self, column: Column) -> Any:
+        """Return the value of a footer's column."""
+        value: Any = self.summary
+        for key in column.key.split("."):
+            value = value[key]
+        return value
 
     def select(self, keys: Sequence[str]) -> "Report":
         """Return the report with just these columns and fields, in this order."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from pttool.core.ckpt.journal import journal_path
+from pttool.core.ckpt.files.journal import journal_path
 from pttool.errors import InputError, PttoolError
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ def readable(path: Path) -> Iterator[Path]:
     """
     if path != STDIN:
         if os.path.lexists(journal_path(Path(os.path.realpath(path)))):
-            from pttool.core.ckpt.patching import recover
+            from pttool.core.ckpt.files.patching import recover
 
             recover(path)
         yield path

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
-from pttool.core.ckpt.casting import Casting, floating_type, one_thread
 from pttool.core.ckpt.extract import is_writable, report
-from pttool.core.ckpt.layout import Named, laid_out
-from pttool.core.ckpt.new_files import check_room, new_file
-from pttool.core.ckpt.safetensors_writer import entries_of, tied_names, write_safetensors
-from pttool.core.ckpt.selection import (
+from pttool.core.ckpt.files.new_files import check_room, new_file
+from pttool.core.ckpt.to_safetensors import FORMAT, inherited, sharing_notes
+from pttool.core.ckpt.weights.casting import Casting, floating_type, one_thread
+from pttool.core.ckpt.weights.layout import Named, laid_out
+from pttool.core.ckpt.weights.selection import (
     Selection,
     is_safetensors,
     left_out_note,
@@ -16,8 +16,8 @@ from pttool.core.ckpt.selection import (
     select,
     without,
 )
-from pttool.core.ckpt.state_dict_writer import write_state_dict
-from pttool.core.ckpt.to_safetensors import FORMAT, inherited, sharing_notes
+from pttool.core.ckpt.writing.safetensors import entries_of, tied_names, write_safetensors
+from pttool.core.ckpt.writing.state_dict import write_state_dict
 from pttool.core.report import Report
 
 SAFETENSORS_SUFFIX = ".safetensors"

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pttool.core.ckpt.editing import editable
-from pttool.core.ckpt.edits import Edit, edits
-from pttool.core.ckpt.nodes import Global, Node, Text
-from pttool.core.ckpt.traces import Tracer
+from pttool.core.ckpt.editing.editable import editable
+from pttool.core.ckpt.pickles.edits import Edit, edits
+from pttool.core.ckpt.pickles.nodes import Global, Node, Text
+from pttool.core.ckpt.pickles.traces import Tracer
 from pttool.core.report import Column, Report
 
 CPU = "cpu"

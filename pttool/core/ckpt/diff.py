@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from pttool.core.ckpt.batch import readable
-from pttool.core.ckpt.compared_leaves import ONLY_A, ONLY_B, Pair, compared
-from pttool.core.ckpt.model_weights import model_weights
-from pttool.core.ckpt.paths import MODULE_PARTS, dotted, name_of
-from pttool.core.ckpt.prefixes import better_prefix
+from pttool.core.ckpt.comparing.compared_leaves import ONLY_A, ONLY_B, Pair, compared
+from pttool.core.ckpt.comparing.prefixes import better_prefix
 from pttool.core.ckpt.reading import read
+from pttool.core.ckpt.tensors.paths import MODULE_PARTS, dotted, name_of
 from pttool.core.ckpt.types import Checkpoint, Tensor, Value
+from pttool.core.ckpt.weights.model_weights import model_weights
 from pttool.core.report import Column, Report
 from pttool.errors import CheckFailedError
 

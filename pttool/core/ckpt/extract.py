@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pttool.core.ckpt.dtypes import item_bytes
-from pttool.core.ckpt.elements import count
-from pttool.core.ckpt.layout import Layout, Named, distinct, laid_out
-from pttool.core.ckpt.new_files import new_file
-from pttool.core.ckpt.selection import (
+from pttool.core.ckpt.files.new_files import new_file
+from pttool.core.ckpt.tensors.dtypes import item_bytes
+from pttool.core.ckpt.tensors.elements import count
+from pttool.core.ckpt.types import Tensor
+from pttool.core.ckpt.weights.layout import Layout, Named, distinct, laid_out
+from pttool.core.ckpt.weights.selection import (
     SPARSE,
     Selection,
     input_bytes,
@@ -16,8 +17,7 @@ from pttool.core.ckpt.selection import (
     unwritable,
     without,
 )
-from pttool.core.ckpt.state_dict_writer import write_state_dict
-from pttool.core.ckpt.types import Tensor
+from pttool.core.ckpt.writing.state_dict import write_state_dict
 from pttool.core.report import Column, Item, Report
 
 COLUMNS = (
@@ -35,7 +35,7 @@ FOOTER = (
     Column("parameters", "Elements", "count"),
     Column("size_bytes", "File", "bytes"),
     Column("saved_bytes", "Saved", "bytes"),
-    Column("dropped", "Left behind"),
+    Column("dropped", "Left behind", "list"),
 )
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from pttool.core.ckpt.batch import each
 from pttool.core.ckpt.listing import FIELDS, Row, grouped, rows
 from pttool.core.ckpt.overview import merged, overview
-from pttool.core.ckpt.paths import name_of
 from pttool.core.ckpt.reading import read
+from pttool.core.ckpt.tensors.paths import name_of
 from pttool.core.ckpt.types import Checkpoint
 from pttool.core.report import Column, Report
 
@@ -105,7 +105,7 @@ def _listed(
 
 def _add_statistics(found: list[Row], checkpoint: Checkpoint) -> None:
     """Read the elements of the tensors listed, and add what is to say of each."""
-    from pttool.core.ckpt.statistics import statistics_of
+    from pttool.core.ckpt.comparing.statistics import statistics_of
 
     by_name = {name_of(tensor): tensor for tensor in checkpoint.tensors}
     for row in found:

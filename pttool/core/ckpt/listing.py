@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any
 
-from pttool.core.ckpt.dtypes import item_bytes
-from pttool.core.ckpt.elements import is_contiguous
-from pttool.core.ckpt.nodes import Call
-from pttool.core.ckpt.paths import name_of
+from pttool.core.ckpt.pickles.nodes import Call
+from pttool.core.ckpt.tensors.dtypes import item_bytes
+from pttool.core.ckpt.tensors.elements import is_contiguous
+from pttool.core.ckpt.tensors.paths import name_of
+from pttool.core.ckpt.tensors.values import array_type, in_words, json_value, type_name
 from pttool.core.ckpt.types import Checkpoint, Tensor, Value
-from pttool.core.ckpt.values import array_type, in_words, json_value, type_name
 
 FIELDS = (
     "file", "key", "kind", "type", "shape", "dtype", "device", "numel", "size_bytes", "stride",

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from pttool.core.ckpt.batch import readable
-from pttool.core.ckpt.model_weights import model_weights
-from pttool.core.ckpt.paths import dotted
-from pttool.core.ckpt.prefixes import PrefixChange, Shape, Shapes, better_prefix, renamed
+from pttool.core.ckpt.comparing.prefixes import PrefixChange, Shape, Shapes, better_prefix, renamed
+from pttool.core.ckpt.editing.renaming import Renaming
 from pttool.core.ckpt.reading import read
-from pttool.core.ckpt.renaming import Renaming
-from pttool.core.ckpt.state_dicts import Weights
+from pttool.core.ckpt.tensors.paths import dotted
+from pttool.core.ckpt.weights.model_weights import model_weights
+from pttool.core.ckpt.weights.state_dicts import Weights
 from pttool.core.report import Column, Report
 from pttool.errors import CheckFailedError
 

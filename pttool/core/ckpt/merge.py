@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pttool.core.ckpt.formats import recognise
+from pttool.core.ckpt.formats.recognition import recognise
 from pttool.core.ckpt.to_safetensors import to_safetensors
 from pttool.core.ckpt.to_torch import to_torch
 from pttool.core.ckpt.types import Format

@@ -3,16 +3,16 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pttool.core.ckpt.allowed import in_python_3, is_allowed
-from pttool.core.ckpt.claims import false_claim
-from pttool.core.ckpt.dangerous import danger
-from pttool.core.ckpt.elements import count
+from pttool.core.ckpt.editing.renaming import DATA_PARALLEL, WRAPPERS
 from pttool.core.ckpt.listing import needed_bytes
-from pttool.core.ckpt.paths import name_of
-from pttool.core.ckpt.renaming import DATA_PARALLEL, WRAPPERS
-from pttool.core.ckpt.state_dicts import find_weights
+from pttool.core.ckpt.safety.allowed import in_python_3, is_allowed
+from pttool.core.ckpt.safety.dangerous import danger
+from pttool.core.ckpt.safety.weights_only import verdict
+from pttool.core.ckpt.tensors.claims import false_claim
+from pttool.core.ckpt.tensors.elements import count
+from pttool.core.ckpt.tensors.paths import name_of
 from pttool.core.ckpt.types import Checkpoint, Tensor
-from pttool.core.ckpt.weights_only import verdict
+from pttool.core.ckpt.weights.state_dicts import find_weights
 from pttool.errors import InputError
 
 # Below this, bytes that no tensor reaches are the rounding of an allocator.

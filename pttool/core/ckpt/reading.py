@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Callable
 from pathlib import Path
 
-from pttool.core.ckpt.formats import recognise
+from pttool.core.ckpt.formats.recognition import recognise
 from pttool.core.ckpt.types import Checkpoint, Format
 
 # Each is imported when a file of its kind is met: most runs meet one.

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Literal
 
 from pttool.core.ckpt import batch
-from pttool.core.ckpt.audits import Findings, Verdict, shown
-from pttool.core.ckpt.chunks import records_in
 from pttool.core.ckpt.containers.legacy import read_legacy
 from pttool.core.ckpt.containers.sharded import read_index
-from pttool.core.ckpt.formats import recognise
-from pttool.core.ckpt.payload import opened, quoted, read_at
+from pttool.core.ckpt.files.payload import opened, quoted, read_at
+from pttool.core.ckpt.formats.recognition import recognise
+from pttool.core.ckpt.integrity.chunks import records_in
 from pttool.core.ckpt.reading import read
-from pttool.core.ckpt.searching import LEGACY_PICKLES, ZIP_HEADS, Search, has_zip_end, said
+from pttool.core.ckpt.safety.audits import Findings, Verdict, shown
+from pttool.core.ckpt.safety.searching import LEGACY_PICKLES, ZIP_HEADS, Search, has_zip_end, said
 from pttool.core.ckpt.types import Format, Record
 from pttool.core.report import Column, Report
 from pttool.errors import CheckFailedError, InputError
@@ -76,7 +76,7 @@ def scan(
         fields=FIELDS,
         columns=COLUMNS,
         items=items,
-        summary={**counts, "files": len(items)},
+        summary={**{name.lower(): count for name, count in counts.items()}, "files": len(items)},
         footer=tuple(Column(key, key.capitalize(), "count") for key in counts),
         notes=notes,
         failure=failure or done.failure,

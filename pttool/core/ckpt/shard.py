@@ -9,16 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pttool.core.ckpt.dtypes import item_bytes
-from pttool.core.ckpt.elements import count
 from pttool.core.ckpt.extract import COLUMNS, is_writable, item
-from pttool.core.ckpt.layout import Named, distinct, laid_out
-from pttool.core.ckpt.new_files import check_room, new_file
-from pttool.core.ckpt.new_folder import new_folder
-from pttool.core.ckpt.safetensors_writer import entries_of, tied_names, write_safetensors
-from pttool.core.ckpt.selection import Selection, left_out_note, select, without
-from pttool.core.ckpt.state_dict_writer import write_state_dict
+from pttool.core.ckpt.files.new_files import check_room, new_file
+from pttool.core.ckpt.files.new_folder import new_folder
+from pttool.core.ckpt.tensors.dtypes import item_bytes
+from pttool.core.ckpt.tensors.elements import count
 from pttool.core.ckpt.to_safetensors import FORMAT, inherited, sharing_notes
+from pttool.core.ckpt.weights.layout import Named, distinct, laid_out
+from pttool.core.ckpt.weights.selection import Selection, left_out_note, select, without
+from pttool.core.ckpt.writing.safetensors import entries_of, tied_names, write_safetensors
+from pttool.core.ckpt.writing.state_dict import write_state_dict
 from pttool.core.report import Column, Report
 
 SAFETENSORS_NAMES = ("model", ".safetensors")
@@ -30,7 +30,7 @@ FOOTER = (
     Column("tensors", "Tensors", "count"),
     Column("parameters", "Elements", "count"),
     Column("size_bytes", "Elements take", "bytes"),
-    Column("dropped", "Left behind"),
+    Column("dropped", "Left behind", "list"),
 )
 
 

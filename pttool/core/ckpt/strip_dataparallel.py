@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pttool.core.ckpt.containers.safetensors import open_safetensors
-from pttool.core.ckpt.editing import editable
-from pttool.core.ckpt.edits import Edit, edits
-from pttool.core.ckpt.formats import recognise
-from pttool.core.ckpt.named_groups import Group, groups, texts_in_lists
-from pttool.core.ckpt.nodes import Text
-from pttool.core.ckpt.paths import name_of
-from pttool.core.ckpt.renaming import Renaming
-from pttool.core.ckpt.safetensors_names import rename
+from pttool.core.ckpt.editing.editable import editable
+from pttool.core.ckpt.editing.named_groups import Group, groups, texts_in_lists
+from pttool.core.ckpt.editing.renaming import Renaming
+from pttool.core.ckpt.formats.recognition import recognise
+from pttool.core.ckpt.pickles.edits import Edit, edits
+from pttool.core.ckpt.pickles.nodes import Text
+from pttool.core.ckpt.tensors.paths import name_of
 from pttool.core.ckpt.types import Format
+from pttool.core.ckpt.writing.safetensors_names import rename
 from pttool.core.report import Column, Report
 from pttool.errors import InputError
 

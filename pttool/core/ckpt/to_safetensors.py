@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pttool.core.ckpt.extract import report
-from pttool.core.ckpt.impostor_archives import listed
-from pttool.core.ckpt.layout import Named
-from pttool.core.ckpt.new_files import check_room, new_file
-from pttool.core.ckpt.safetensors_writer import (
+from pttool.core.ckpt.files.new_files import check_room, new_file
+from pttool.core.ckpt.formats.archives import listed
+from pttool.core.ckpt.weights.layout import Named
+from pttool.core.ckpt.weights.selection import Selection, is_safetensors, select
+from pttool.core.ckpt.writing.safetensors import (
     entries_of,
     overlapping_names,
     tied_names,
     write_safetensors,
 )
-from pttool.core.ckpt.selection import Selection, is_safetensors, select
 from pttool.core.report import Report
 
 FORMAT = {"format": "pt"}

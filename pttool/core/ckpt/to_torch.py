@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from pttool.core.ckpt.extract import report
-from pttool.core.ckpt.layout import Named, laid_out
-from pttool.core.ckpt.new_files import new_file
-from pttool.core.ckpt.selection import Selection, select
-from pttool.core.ckpt.state_dict_writer import write_state_dict
+from pttool.core.ckpt.files.new_files import new_file
 from pttool.core.ckpt.to_safetensors import inherited
+from pttool.core.ckpt.weights.layout import Named, laid_out
+from pttool.core.ckpt.weights.selection import Selection, select
+from pttool.core.ckpt.writing.state_dict import write_state_dict
 from pttool.core.report import Report
 
 

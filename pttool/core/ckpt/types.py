@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
-from pttool.core.ckpt.nodes import Global, Node
+from pttool.core.ckpt.pickles.nodes import Global, Node
 
 
 class Format(StrEnum):

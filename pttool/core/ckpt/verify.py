@@ -7,14 +7,14 @@ from typing import Any
 
 from pttool.core.ckpt.batch import each
 from pttool.core.ckpt.containers.sharded import read_index
-from pttool.core.ckpt.formats import recognise
-from pttool.core.ckpt.integrity import TORCH_ZIPS, Finding, damage_in_zip, findings_in
-from pttool.core.ckpt.paths import name_of
+from pttool.core.ckpt.formats.recognition import recognise
+from pttool.core.ckpt.integrity.findings import TORCH_ZIPS, Finding, damage_in_zip, findings_in
+from pttool.core.ckpt.integrity.record_status import DAMAGED, MISSING, NO_CHECKSUM, OK, Status
 from pttool.core.ckpt.reading import read
-from pttool.core.ckpt.record_status import DAMAGED, MISSING, NO_CHECKSUM, OK, Status
+from pttool.core.ckpt.tensors.paths import name_of
 from pttool.core.ckpt.types import Checkpoint, Format, Tensor, Value
-from pttool.core.ckpt.zip_consistency import consistency
-from pttool.core.ckpt.zip_directory import read_directory
+from pttool.core.ckpt.zips.consistency import consistency
+from pttool.core.ckpt.zips.directory import read_directory
 from pttool.core.report import Column, Report
 from pttool.errors import CheckFailedError, InputError
 
@@ -23,7 +23,7 @@ COLUMNS = (
     Column("record", "Record"),
     Column("status", "Status"),
     Column("size_bytes", "Bytes", "bytes"),
-    Column("tensors", "Tensors"),
+    Column("tensors", "Tensors", "list"),
     Column("reason", "Reason"),
 )
 FOOTER = (

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from pttool.core.ckpt.reading import read
+from pttool.core.ckpt.safety.weights_only import verdict
 from pttool.core.ckpt.scan import findings_in
-from pttool.core.ckpt.state_dicts import find_weights
-from pttool.core.ckpt.weights_only import verdict
+from pttool.core.ckpt.weights.state_dicts import find_weights
 from pttool.errors import PttoolError
 
 SECONDS = 10
@@ -134,7 +134,7 @@ def run_mutations(folder: Path, count: int, seed: str) -> None:
                 traceback.print_exc(limit=-6)
                 sys.exit(f"input {number} of seed {seed}, from {source.name}")
             slowest = max(slowest, time.process_time() - start)
-            key = said["scan"] if said["scan"] in ("clean", "unknown", "dangerous") else "refused"
+            key = said["scan"] if said["scan"] in ("CLEAN", "UNKNOWN", "DANGEROUS") else "refused"
             verdicts[key] = verdicts.get(key, 0) + 1
     say({"count": count, "peak_mib": peak_mib(), "slowest_s": round(slowest, 3), **verdicts})
 

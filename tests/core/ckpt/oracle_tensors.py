@@ -1,6 +1,6 @@
 """What torch and numpy say of the tensors that a loaded object holds.
 
-Paths are those of `pttool.core.ckpt.nodes.children`: an object is what its `__reduce_ex__` says,
+Paths are those of `pickles.nodes.children`: an object is what its `__reduce_ex__` says,
 so a whole module's weight is at ("@state", "_parameters", "weight"). A tensor that several places
 hold is listed at each. Keys that are no plain values stand as OBJECT_KEY.
 """

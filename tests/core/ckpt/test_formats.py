@@ -27,8 +27,8 @@ import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pttool.core.ckpt.formats import recognise
-from pttool.core.ckpt.tar_directory import read_members
+from pttool.core.ckpt.formats.recognition import recognise
+from pttool.core.ckpt.formats.tar_directory import read_members
 from pttool.core.ckpt.types import Format
 from pttool.errors import InputError
 from tests.core.ckpt.corpus import KINDS

@@ -109,38 +109,38 @@ LENGTHS = {
 APPENDS, SETITEMS = b"a" * (MILLION - 1) + b".", b"N" + b"s" * MILLION + b"."
 # The words that inspect's reading and scan's verdict must hold.
 ATTACKS: dict[str, tuple[Attack, str, str]] = {
-    **{f"length of {name}": (data_pkl(b"\x80\4" + data), "broken pickle", "unknown")
+    **{f"length of {name}": (data_pkl(b"\x80\4" + data), "broken pickle", "UNKNOWN")
        for name, data in LENGTHS.items()},
     **{f"a {name} in itself": (data_pkl(data), "", "") for name, data in SELF.items()},
-    "numel of a terabyte": (data_pkl(tensor(1 << 40, 1 << 40)), "1 tensors", "clean"),
-    "numel beyond 64 bits": (data_pkl(tensor(1 << 70, 1 << 70)), "0 tensors", "clean"),
-    "a negative numel": (data_pkl(tensor(-1, 1)), "0 tensors", "clean"),
-    "a memo index of 2**31": (data_pkl(b"\x80\2]r\xff\xff\xff\x7f."), "0 tensors", "clean"),
+    "numel of a terabyte": (data_pkl(tensor(1 << 40, 1 << 40)), "1 tensors", "CLEAN"),
+    "numel beyond 64 bits": (data_pkl(tensor(1 << 70, 1 << 70)), "0 tensors", "CLEAN"),
+    "a negative numel": (data_pkl(tensor(-1, 1)), "0 tensors", "CLEAN"),
+    "a memo index of 2**31": (data_pkl(b"\x80\2]r\xff\xff\xff\x7f."), "0 tensors", "CLEAN"),
     "wild memo indices": (
         data_pkl(b"\x80\2]" + b"".join(b"r" + struct.pack("<I", 7 * n) for n in range(MILLION))),
-        "under wild numbers", "unknown"),
-    "a deflated bomb": (bomb, "more than", "unknown"),
-    "a hundred bombs": (many_bombs, "0 tensors", "unknown"),
-    "deep tuples": (data_pkl(deep(b"N", b"\x85")), "nested deeper", "clean"),
-    "deep lists": (data_pkl(deep(b"", b"]", APPENDS)), "nested deeper", "clean"),
-    "deep dicts": (data_pkl(deep(b"", b"}K\1", SETITEMS)), "nested deeper", "clean"),
-    "deep calls": (data_pkl(deep(b")", b"\x85ca\nb\n0")), "nested deeper", "unknown"),
-    "calls of calls": (data_pkl(deep(b"ca\nb\n", b")R")), "", "unknown"),
-    "deep references": (data_pkl(deep(b"N", b"Q")), "0 tensors", "clean"),
-    "deep marks": (data_pkl(deep(b"", b"(")), "broken pickle", "unknown"),
-    "twenty million lists": (raw(b"\x80\2" + b"]" * 20_000_000), "more objects", "unknown"),
-    "a billion laughs": (data_pkl(laughs(200)), "more than can be listed", "clean"),
-    "long paths": (data_pkl(long_paths(400, 200)), "0 tensors", "clean"),
-    "keys that are no keys": (data_pkl(b"\x80\2}(]N}Nu."), "0 tensors", "clean"),
-    "an extension": (data_pkl(b"\x80\2\x84\1\0\0\0)R."), "", "unknown"),
-    "INST": (data_pkl(b"(ios\nsystem\n."), "", "dangerous"),
-    "a computed call": (data_pkl(b"\x80\2ctorch\nSize\n)R)R."), "", "unknown"),
-    "two of a name": (twice, "2 data.pkl", "dangerous"),
-    "a name that climbs": (climbing, "an unsafe name", "unknown"),
+        "under wild numbers", "UNKNOWN"),
+    "a deflated bomb": (bomb, "more than", "UNKNOWN"),
+    "a hundred bombs": (many_bombs, "0 tensors", "UNKNOWN"),
+    "deep tuples": (data_pkl(deep(b"N", b"\x85")), "nested deeper", "CLEAN"),
+    "deep lists": (data_pkl(deep(b"", b"]", APPENDS)), "nested deeper", "CLEAN"),
+    "deep dicts": (data_pkl(deep(b"", b"}K\1", SETITEMS)), "nested deeper", "CLEAN"),
+    "deep calls": (data_pkl(deep(b")", b"\x85ca\nb\n0")), "nested deeper", "UNKNOWN"),
+    "calls of calls": (data_pkl(deep(b"ca\nb\n", b")R")), "", "UNKNOWN"),
+    "deep references": (data_pkl(deep(b"N", b"Q")), "0 tensors", "CLEAN"),
+    "deep marks": (data_pkl(deep(b"", b"(")), "broken pickle", "UNKNOWN"),
+    "twenty million lists": (raw(b"\x80\2" + b"]" * 20_000_000), "more objects", "UNKNOWN"),
+    "a billion laughs": (data_pkl(laughs(200)), "more than can be listed", "CLEAN"),
+    "long paths": (data_pkl(long_paths(400, 200)), "0 tensors", "CLEAN"),
+    "keys that are no keys": (data_pkl(b"\x80\2}(]N}Nu."), "0 tensors", "CLEAN"),
+    "an extension": (data_pkl(b"\x80\2\x84\1\0\0\0)R."), "", "UNKNOWN"),
+    "INST": (data_pkl(b"(ios\nsystem\n."), "", "DANGEROUS"),
+    "a computed call": (data_pkl(b"\x80\2ctorch\nSize\n)R)R."), "", "UNKNOWN"),
+    "two of a name": (twice, "2 data.pkl", "DANGEROUS"),
+    "a name that climbs": (climbing, "an unsafe name", "UNKNOWN"),
     "an endless line": (raw(b"c" + b"a" * 30_000_000), "", ""),
-    "digits without end": (data_pkl(b"I" + b"9" * MILLION + b"\n."), "broken pickle", "unknown"),
+    "digits without end": (data_pkl(b"I" + b"9" * MILLION + b"\n."), "broken pickle", "UNKNOWN"),
     "numbers without end": (
-        raw(b"\x80\2(" + b"J\0\1\1\1" * 8 * MILLION), "more objects", "unknown"),
+        raw(b"\x80\2(" + b"J\0\1\1\1" * 8 * MILLION), "more objects", "UNKNOWN"),
 }  # fmt: skip
 
 
@@ -183,9 +183,9 @@ def test_mutations_come_to_nothing(corpus: dict[str, Path]) -> None:
     processes = [fuzzing("mutations", str(folder), count, seed) for seed in seeds]
     for said in itertools.chain.from_iterable(map(finished, processes)):
         assert said["peak_mib"] < MOST_MIB
-        assert said["unknown"] > said["count"] // 3
-        assert said["clean"] > 0
-        assert said["dangerous"] > 0
+        assert said["UNKNOWN"] > said["count"] // 3
+        assert said["CLEAN"] > 0
+        assert said["DANGEROUS"] > 0
 
 
 def test_the_mutations_follow_from_their_seed(corpus: dict[str, Path]) -> None:

@@ -9,9 +9,9 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from pttool.core.ckpt.comparing.prefixes import Shapes
+from pttool.core.ckpt.editing.renaming import Renaming
 from pttool.core.ckpt.match import match, only_unmatched
-from pttool.core.ckpt.prefixes import Shapes
-from pttool.core.ckpt.renaming import Renaming
 from pttool.core.ckpt.strip_dataparallel import strip_dataparallel
 from pttool.core.report import Report
 from pttool.errors import CheckFailedError, InputError, UsageError

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from pttool.core.ckpt.containers.numpy_files import open_npy, open_npz
-from pttool.core.ckpt.payload import read_record
+from pttool.core.ckpt.files.payload import read_record
 from pttool.core.ckpt.types import Format, Tensor
 from pttool.errors import InputError
 

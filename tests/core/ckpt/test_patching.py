@@ -18,17 +18,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pttool.core.ckpt import journal as journals
-from pttool.core.ckpt.journal import Change, Journal, journal_path
-from pttool.core.ckpt.patching import (
+from pttool.core.ckpt.files import journal as journals
+from pttool.core.ckpt.files.journal import Change, Journal, journal_path
+from pttool.core.ckpt.files.patching import (
     Patch,
     apply_in_place,
     patched_copy,
     recover,
 )
-from pttool.core.ckpt.zip_consistency import consistency
-from pttool.core.ckpt.zip_directory import read_directory
-from pttool.core.ckpt.zip_patching import zip_patches
+from pttool.core.ckpt.zips.consistency import consistency
+from pttool.core.ckpt.zips.directory import read_directory
+from pttool.core.ckpt.zips.patching import zip_patches
 from pttool.errors import InputError, UnavailableError
 
 OLD = bytes(range(256)) * 40
@@ -39,7 +39,7 @@ NEW = OLD[:3] + b"first" + OLD[8:5000] + b"second" * 100 + OLD[5600:10_239] + b"
 KILLED = """
 import os, sys
 from pathlib import Path
-from pttool.core.ckpt.patching import Patch, apply_in_place
+from pttool.core.ckpt.files.patching import Patch, apply_in_place
 
 path, last = Path(sys.argv[1]), int(sys.argv[2])
 patches = [Patch(int(offset), bytes.fromhex(content)) for offset, content in

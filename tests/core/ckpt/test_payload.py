@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pttool.core.ckpt.payload import blocks, crc32, read_record
+from pttool.core.ckpt.files.payload import blocks, crc32, read_record
 from pttool.core.ckpt.types import Record
 from pttool.errors import InputError
 

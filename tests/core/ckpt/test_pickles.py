@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pttool.core.ckpt.nodes import Call, Dict, Global, List, Node, Set, Span
-from pttool.core.ckpt.opcodes import HANDLERS, unknown
-from pttool.core.ckpt.pickles import Walker
+from pttool.core.ckpt.pickles.nodes import Call, Dict, Global, List, Node, Set, Span
+from pttool.core.ckpt.pickles.opcodes import HANDLERS, unknown
+from pttool.core.ckpt.pickles.walker import Walker
 from pttool.errors import InputError
 from tests.core.ckpt.corpus_missing import Config, missing_package
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pttool.core.ckpt.convert_cpu import convert_cpu
-from pttool.core.ckpt.edits import applied, edits, padded
+from pttool.core.ckpt.editing.renaming import Renaming
+from pttool.core.ckpt.pickles.edits import applied, edits, padded
+from pttool.core.ckpt.pickles.traces import Tracer
 from pttool.core.ckpt.reading import read
-from pttool.core.ckpt.renaming import Renaming
 from pttool.core.ckpt.strip_dataparallel import strip_dataparallel
-from pttool.core.ckpt.traces import Tracer
 from pttool.core.ckpt.types import Format
 from pttool.errors import InputError
 from tests.core.ckpt import oracle

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pttool.core.ckpt.containers.safetensors import DTYPES, open_safetensors, safetensors_header
-from pttool.core.ckpt.payload import read_record
+from pttool.core.ckpt.files.payload import read_record
 from pttool.core.ckpt.types import Checkpoint, Tensor
 from pttool.errors import InputError
 

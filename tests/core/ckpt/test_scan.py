@@ -24,7 +24,7 @@ from tests.core.ckpt.hostile import Runs, named, torch_zip
 
 WEIGHTS = {"weight": torch.ones(2)}
 RUNS_CODE = named("os", "system", b"\x8c\2ls\x85")
-CLEAN, UNKNOWN, DANGEROUS = "clean", "unknown", "dangerous"
+CLEAN, UNKNOWN, DANGEROUS = "CLEAN", "UNKNOWN", "DANGEROUS"
 
 
 def verdict(path: Path, **options: Any) -> tuple[str, str]:

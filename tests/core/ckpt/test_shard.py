@@ -7,7 +7,7 @@ import torch
 
 from pttool.core.ckpt.merge import merge
 from pttool.core.ckpt.shard import shard
-from pttool.core.ckpt.sizes import parse_size
+from pttool.core.ckpt.weights.sizes import parse_size
 from pttool.errors import InputError, UsageError
 from tests.core.ckpt import oracle
 from tests.core.ckpt.written import index_of, loaded, loaded_safetensors, same

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from pttool.core.ckpt.decoding import SMALL_FLOATS, decoded
-from pttool.core.ckpt.paths import name_of
+from pttool.core.ckpt.comparing.statistics import Stats, statistics_of
 from pttool.core.ckpt.reading import read
-from pttool.core.ckpt.statistics import Stats, statistics_of
+from pttool.core.ckpt.tensors.decoding import SMALL_FLOATS, decoded
+from pttool.core.ckpt.tensors.paths import name_of
 from tests.core.ckpt import oracle
 from tests.core.ckpt.corpus import KINDS
 from tests.core.ckpt.corpus_tensors import FLOATING, WHOLE

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from pttool.completion.__main__ import torch_globals as installed_globals
-from pttool.core.ckpt.allowed import TORCH_GLOBALS, is_allowed
-from pttool.core.ckpt.nodes import Global
+from pttool.core.ckpt.pickles.nodes import Global
 from pttool.core.ckpt.reading import read
+from pttool.core.ckpt.safety.allowed import TORCH_GLOBALS, is_allowed
+from pttool.core.ckpt.safety.weights_only import verdict
 from pttool.core.ckpt.types import Format
-from pttool.core.ckpt.weights_only import verdict
 from tests.core.ckpt.corpus import KINDS
 from tests.core.ckpt.hostile import Runs
 from tests.core.ckpt.real_files import REAL_FILES

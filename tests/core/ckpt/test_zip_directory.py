@@ -12,10 +12,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pttool.core.ckpt import zip_format as fmt
-from pttool.core.ckpt.payload import crc32, read_record
-from pttool.core.ckpt.zip_consistency import consistency
-from pttool.core.ckpt.zip_directory import Directory, read_directory
+from pttool.core.ckpt.files.payload import crc32, read_record
+from pttool.core.ckpt.zips import layout as fmt
+from pttool.core.ckpt.zips.consistency import consistency
+from pttool.core.ckpt.zips.directory import Directory, read_directory
 from pttool.errors import InputError
 
 Write = Callable[[zipfile.ZipFile], None]

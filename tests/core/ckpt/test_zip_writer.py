@@ -14,11 +14,11 @@ import pytest
 import torch
 from torch.utils.serialization import config
 
-from pttool.core.ckpt.copying import copy_range
+from pttool.core.ckpt.files.copying import copy_range
 from pttool.core.ckpt.types import Record
-from pttool.core.ckpt.zip_consistency import consistency
-from pttool.core.ckpt.zip_directory import read_directory
-from pttool.core.ckpt.zip_writer import ZipWriter
+from pttool.core.ckpt.zips.consistency import consistency
+from pttool.core.ckpt.zips.directory import read_directory
+from pttool.core.ckpt.zips.writer import ZipWriter
 from pttool.errors import InputError
 
 LARGE = 300_000  # bytes: copied in the kernel

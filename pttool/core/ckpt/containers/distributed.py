@@ -6,11 +6,11 @@ Source: torch.distributed.checkpoint.metadata and its filesystem storage.
 import math
 from pathlib import Path
 
-from pttool.core.ckpt.dtypes import item_bytes
-from pttool.core.ckpt.nodes import Call, Dict, Global, List, Node
-from pttool.core.ckpt.payload import read_record
-from pttool.core.ckpt.pickled import walk
-from pttool.core.ckpt.tensors import contiguous_stride, sizes_of
+from pttool.core.ckpt.files.payload import read_record
+from pttool.core.ckpt.pickles.nodes import Call, Dict, Global, List, Node
+from pttool.core.ckpt.pickles.pickled import walk
+from pttool.core.ckpt.tensors.dtypes import item_bytes
+from pttool.core.ckpt.tensors.recognition import contiguous_stride, sizes_of
 from pttool.core.ckpt.types import Checkpoint, Format, Record, Storage, Tensor, Value
 from pttool.errors import InputError
 

@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pttool.core.ckpt.payload import read_record
+from pttool.core.ckpt.files.payload import read_record
 from pttool.core.ckpt.types import Checkpoint, Format, Record, Storage, Tensor
-from pttool.core.ckpt.zip_directory import read_directory
+from pttool.core.ckpt.zips.directory import read_directory
 from pttool.errors import InputError
 
 LARGEST_CONFIG = 1 << 26

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pttool.core.ckpt.dtypes import STORAGE_DTYPES, item_bytes
-from pttool.core.ckpt.leaves import Leaves
-from pttool.core.ckpt.nodes import Dict, Global, List, Node
-from pttool.core.ckpt.pickled import walk
-from pttool.core.ckpt.pickles import Buffer
-from pttool.core.ckpt.storages import Storages
+from pttool.core.ckpt.pickles.nodes import Dict, Global, List, Node
+from pttool.core.ckpt.pickles.pickled import walk
+from pttool.core.ckpt.pickles.walker import Buffer
+from pttool.core.ckpt.tensors.dtypes import STORAGE_DTYPES, item_bytes
+from pttool.core.ckpt.tensors.leaves import Leaves
+from pttool.core.ckpt.tensors.storages import Storages
 from pttool.core.ckpt.types import Checkpoint, Format, Pickled, Record, Tensor, Value
 from pttool.errors import InputError
 

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from pttool.core.ckpt.dtypes import STORAGE_DTYPES, item_bytes
-from pttool.core.ckpt.leaves import Leaves
-from pttool.core.ckpt.nodes import Global, List, Node
-from pttool.core.ckpt.pickled import walk
-from pttool.core.ckpt.storages import Storages, Typed
-from pttool.core.ckpt.tar_directory import read_members
+from pttool.core.ckpt.formats.tar_directory import read_members
+from pttool.core.ckpt.pickles.nodes import Global, List, Node
+from pttool.core.ckpt.pickles.pickled import walk
+from pttool.core.ckpt.tensors.dtypes import STORAGE_DTYPES, item_bytes
+from pttool.core.ckpt.tensors.leaves import Leaves
+from pttool.core.ckpt.tensors.storages import Storages, Typed
 from pttool.core.ckpt.types import Checkpoint, Format, Pickled, Record, Storage, Tensor, Value
 from pttool.errors import InputError
 

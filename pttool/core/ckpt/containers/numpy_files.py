@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pttool.core.ckpt.impostor_texts import excerpt
-from pttool.core.ckpt.payload import blocks, damaged, opened, quoted, read_at
+from pttool.core.ckpt.files.payload import blocks, damaged, opened, quoted, read_at
+from pttool.core.ckpt.formats.texts import excerpt
 from pttool.core.ckpt.types import Checkpoint, Format, Record, Storage, Tensor
-from pttool.core.ckpt.zip_directory import read_directory
+from pttool.core.ckpt.zips.directory import read_directory
 from pttool.errors import InputError
 
 MAGIC = b"\x93NUMPY"

@@ -7,11 +7,11 @@ import mmap
 from pathlib import Path
 
 from pttool.core.ckpt.containers.legacy import read_legacy
-from pttool.core.ckpt.leaves import Leaves
-from pttool.core.ckpt.nodes import Span
-from pttool.core.ckpt.pickled import walk
-from pttool.core.ckpt.pickles import Buffer
-from pttool.core.ckpt.storages import Storages, Typed
+from pttool.core.ckpt.pickles.nodes import Span
+from pttool.core.ckpt.pickles.pickled import walk
+from pttool.core.ckpt.pickles.walker import Buffer
+from pttool.core.ckpt.tensors.leaves import Leaves
+from pttool.core.ckpt.tensors.storages import Storages, Typed
 from pttool.core.ckpt.types import Checkpoint, Format, Pickled, Record, Tensor, Value
 from pttool.errors import InputError
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pttool.core.ckpt.impostor_texts import excerpt
-from pttool.core.ckpt.payload import damaged, opened, quoted, read_at
+from pttool.core.ckpt.files.payload import damaged, opened, quoted, read_at
+from pttool.core.ckpt.formats.texts import excerpt
 from pttool.core.ckpt.types import Checkpoint, Format, Record, Storage, Tensor
 from pttool.errors import InputError
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pttool.core.ckpt.dtypes import item_bytes
-from pttool.core.ckpt.formats import LARGEST_INDEX, indices_of, recognise, unreadable
-from pttool.core.ckpt.impostor_archives import listed
-from pttool.core.ckpt.payload import damaged, opened, quoted, read_at
+from pttool.core.ckpt.files.payload import damaged, opened, quoted, read_at
+from pttool.core.ckpt.formats.archives import listed
+from pttool.core.ckpt.formats.recognition import LARGEST_INDEX, indices_of, recognise, unreadable
+from pttool.core.ckpt.tensors.dtypes import item_bytes
 from pttool.core.ckpt.types import Checkpoint, Format, Storage, Tensor
 from pttool.errors import InputError
 

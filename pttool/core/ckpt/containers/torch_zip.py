@@ -6,12 +6,12 @@ Source: torch.serialization._save, and PyTorchStreamWriter's names of records.
 import re
 from pathlib import Path
 
-from pttool.core.ckpt.leaves import Leaves
-from pttool.core.ckpt.payload import read_record
-from pttool.core.ckpt.pickled import walk
-from pttool.core.ckpt.storages import Storages
+from pttool.core.ckpt.files.payload import read_record
+from pttool.core.ckpt.pickles.pickled import walk
+from pttool.core.ckpt.tensors.leaves import Leaves
+from pttool.core.ckpt.tensors.storages import Storages
 from pttool.core.ckpt.types import Checkpoint, Format, Record, Tensor, Value
-from pttool.core.ckpt.zip_directory import Directory, Entry, read_directory
+from pttool.core.ckpt.zips.directory import Directory, Entry, read_directory
 from pttool.errors import InputError
 
 LARGEST_PICKLE = 1 << 28

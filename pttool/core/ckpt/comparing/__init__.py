@@ -1,0 +1,1 @@
+"""How tensors, values and names of two checkpoints differ."""

@@ -1,0 +1,1 @@
+"""Changes to single texts of a checkpoint that leave all else as it is."""

@@ -1,0 +1,1 @@
+"""Whether records hold the bytes that they were written with."""

@@ -1,0 +1,1 @@
+"""Pickles as inert nodes: walked, traced, edited, never run."""

@@ -1,0 +1,1 @@
+"""The weights in a checkpoint: found, selected, laid out for another file."""

@@ -1,0 +1,52 @@
+"""The weights that a model would load from a checkpoint of any format, by name."""
+
+from pttool.core.ckpt.types import Checkpoint, Format, Tensor
+from pttool.core.ckpt.weights.script import script_weights
+from pttool.core.ckpt.weights.state_dicts import OTHER_KEYS, USUAL_KEYS, Weights, find_weights
+from pttool.errors import InputError, UsageError
+
+# Where torch.export keeps tensors that are no part of the state dict.
+CONSTANTS = "/data/constants/"
+
+
+def model_weights(checkpoint: Checkpoint, key: str | None = None) -> Weights:
+    """Return the weights, or what lies under a dotted key; those of a chunked one as they are.
+
+    Raises InputError where there are none, UsageError for a key that isn't there.
+    """
+    if checkpoint.format is Format.DISTRIBUTED:
+        return _distributed(checkpoint, key)
+    if checkpoint.format is Format.TORCHSCRIPT and key is None:
+        return script_weights(checkpoint)
+    weights = find_weights(checkpoint, key)
+    if checkpoint.format is Format.EXPORTED:
+        return Weights((), tuple(named for named in weights.tensors if not _is_constant(named[1])))
+    return weights
+
+
+def _distributed(checkpoint: Checkpoint, key: str | None) -> Weights:
+    """Its dicts are flattened: model.conv.weight is one key."""
+    by_name = {str(tensor.path[0]): tensor for tensor in checkpoint.tensors}
+    heads = (key,) if key is not None else USUAL_KEYS
+    for head in heads:
+        prefix = f"{head}."
+        found = [(n.removeprefix(prefix), t) for n, t in by_name.items() if n.startswith(prefix)]
+        if found:
+            return Weights((head,), tuple(found))
+    if key is not None:
+        names = dict.fromkeys(name.partition(".")[0] for name in by_name)
+        raise UsageError(f"{checkpoint.path}: has no key {key}", f"keys: {', '.join(names)}")
+    left = [named for named in by_name.items() if not _is_other(named[0])]
+    if not left:
+        what = f"{checkpoint.path}: holds no weights"
+        raise InputError(what, "pttool ckpt inspect tells what it holds")
+    return Weights((), tuple(left))
+
+
+def _is_other(name: str) -> bool:
+    return any(other in name.partition(".")[0] for other in OTHER_KEYS)
+
+
+def _is_constant(tensor: Tensor) -> bool:
+    record = tensor.storage.record if tensor.storage else None
+    return record is not None and CONSTANTS in f"/{record.name}"

@@ -1,0 +1,1 @@
+"""New files of weights: of torch, and safetensors."""

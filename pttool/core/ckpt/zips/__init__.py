@@ -1,0 +1,1 @@
+"""Zips as torch writes them: read with every claim checked, patched and written."""
