@@ -40,6 +40,7 @@ bench: $(STAMP)  ## run the benchmarks
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.model
 	$(BIN)/python -m benchmarks.eval
+	$(BIN)/python -m benchmarks.ckpt
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -8,6 +8,7 @@ which needs room for three of it, and is removed again.
 """
 
 import argparse
+import compileall
 import os
 import shutil
 import sys
@@ -49,6 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gigabytes", type=float, default=4.0)
     asked = parser.parse_args()
+    compileall.compile_dir(Path(__file__).parents[1] / "pttool", quiet=2)  # as installing does
     with tempfile.TemporaryDirectory() as folder:
         source, made = Path(folder, "gpu.pt"), Path(folder, "made.pt")
         cost([sys.executable, "-c", MAKE, str(source), str(asked.gigabytes)], rounds=1, warm=False)
@@ -68,7 +70,8 @@ def reading(source: Path) -> None:
     row("torch.load(map_location=cpu)", python(LOAD, source, "cpu"))
     crc = python(CRC, source)
     row("zlib.crc32 over the file", crc)
-    row("ckpt verify", cost([PTTOOL, "ckpt", "verify", str(source)], rounds=ROUNDS), crc, "crc32")
+    verify = cost([PTTOOL, "ckpt", "verify", str(source)], rounds=ROUNDS)
+    row("ckpt verify", verify, crc, "zlib.crc32")
 
 
 def writing(source: Path, made: Path) -> None:
@@ -96,12 +99,14 @@ def writing(source: Path, made: Path) -> None:
 
 def in_place(source: Path, made: Path) -> None:
     """Print what changing the file itself costs."""
-    shutil.copyfile(source, made)
-    os.sync()  # what is still to be written of the copy is not the verb's
+
+    def fresh() -> None:
+        shutil.copyfile(source, made)
+        os.sync()  # what is still to be written of the copy is not the verb's
+
     for verb in ("convert-cpu", "strip-dataparallel"):
-        row(f"ckpt {verb} --in-place", cost(
-            [PTTOOL, "ckpt", verb, str(made), "--in-place"], rounds=1, warm=False
-        ))  # fmt: skip
+        command = [PTTOOL, "ckpt", verb, str(made), "--in-place"]
+        row(f"ckpt {verb} --in-place", cost(command, rounds=ROUNDS, before=fresh))
 
 
 def python(script: str, *args: str | Path) -> Cost:

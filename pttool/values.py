@@ -1,22 +1,13 @@
 """Turn raw values into the text of a cell or of JSON, whatever characters a name holds."""
 
 import json
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-# They reorder the text of a terminal, so that one name could show as another (CVE-2021-42574).
-BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-
-
-def printable(text: str) -> str:
-    """Return text on one line, with control characters and lone surrogates as backslash escapes."""
-    if text.isprintable():
-        return text
-    return "".join(_escaped(character) for character in text)
+from pttool.core.printable import printable as printable
 
 
 def raw_cell(value: Any) -> str:
@@ -55,10 +46,3 @@ def _plain(value: Any) -> Any:
         case _ if is_dataclass(value) and not isinstance(value, type):
             return _plain(asdict(value))
     return value
-
-
-def _escaped(character: str) -> str:
-    hidden = unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp")
-    if hidden or character in BIDI_CONTROLS:
-        return character.encode("unicode_escape").decode("ascii")
-    return character

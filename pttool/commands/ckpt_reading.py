@@ -84,13 +84,14 @@ def scan(
 ) -> None:
     """Judge whether loading a file could run code: CLEAN, UNKNOWN or DANGEROUS.
 
-    CLEAN: every name in its pickles is one that torch's weights_only allows, or is on --allow;
-    every record that parses as a pickle was walked, nothing follows its end, and the archive
-    agrees with itself. DANGEROUS: it names what can run commands or code, reach files or the
-    network. UNKNOWN: all else. TorchScript and exported programs contain code of torch's own.
+    CLEAN: every name that a pickle in the file would import is one that torch's weights_only
+    allows or fits --allow; every record that parses as a pickle was walked to its end, with nothing
+    behind it; and the archive says one thing to all readers. DANGEROUS: a name that runs commands
+    or code, or reaches files or the network. UNKNOWN: what nobody vouches for, or can't be judged.
 
-    The limit: this tells what a file would import and call, not what an allowed or vouched-for
-    name then does, nor faults of torch itself. Nothing in the file is run.
+    The limits: nothing in the file is run, so what an allowed name does with its arguments isn't
+    known; the programs in TorchScript and .pt2 files aren't judged, nor are faults of torch. Load
+    what is CLEAN with weights_only=True all the same.
 
     Examples:
         pttool ckpt scan downloaded.pt

@@ -19,15 +19,6 @@ from pttool.core.ckpt.types import Format, Record
 from pttool.core.report import Column, Report
 from pttool.errors import CheckFailedError, InputError
 
-PROMISE = """\
-CLEAN: every name that a pickle in the file would import is on torch's own list for weights_only
-or fits --allow, every pickle was walked to its end with nothing behind it, and the archive says
-one thing to all readers. UNKNOWN: something nobody vouches for, or that can't be judged.
-DANGEROUS: a name that runs commands or code, or reaches files or the network.
-Limits: nothing is run, so what the names themselves do with their arguments isn't known; the
-programs in TorchScript and .pt2 files aren't judged; nor are faults of torch or the elements.
-Load what is CLEAN with weights_only=True all the same."""
-
 FailOn = Literal["unknown", "dangerous"]
 COLUMNS = (
     Column("file", "File"),

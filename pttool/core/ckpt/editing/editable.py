@@ -8,11 +8,10 @@ from pathlib import Path
 
 from pttool.core.ckpt.containers.legacy import object_start
 from pttool.core.ckpt.containers.legacy_tar import Tar, parts
-from pttool.core.ckpt.containers.torch_zip import LARGEST_PICKLE, alignment, main_pickle
-from pttool.core.ckpt.files.payload import read_record
+from pttool.core.ckpt.containers.torch_zip import alignment, main_pickle, read_pickle
 from pttool.core.ckpt.files.rewriting import patched, rezipped, spliced
 from pttool.core.ckpt.formats.recognition import recognise
-from pttool.core.ckpt.pickles.edits import Edit, applied, padded
+from pttool.core.ckpt.pickles.edits import Edit, applied, fitted
 from pttool.core.ckpt.pickles.nodes import Span
 from pttool.core.ckpt.pickles.traces import Tracer
 from pttool.core.ckpt.tensors.leaves import Leaves
@@ -88,17 +87,17 @@ def _of_zip(path: Path) -> Editable:
     directory = read_directory(path)
     entry = main_pickle(directory)
     record = directory.record(entry)
-    payload = read_record(record, LARGEST_PICKLE)
+    payload = read_pickle(record)
     trace = _traced(payload, 0, path)
 
     def save(edits: list[list[Edit]], target: Path) -> None:
         if not edits[0]:
             patched(path, target, [])
             return
-        changed = applied(payload, 0, trace.position, edits[0])
-        fitting = padded(changed, trace.position) if entry.method == STORED else None
+        fitting = fitted(trace, edits[0]) if entry.method == STORED else None
         rest = payload[trace.position :]
         if fitting is None:
+            changed = applied(payload, 0, trace.position, edits[0])
             step = alignment(directory, entry.name.removesuffix("data.pkl"))
             rezipped(directory, entry, changed + rest, step, target)
         else:
@@ -188,8 +187,7 @@ def _same_length(trace: Tracer, edits: list[Edit]) -> list[Edit] | None:
     """Return one edit that replaces a pickle by one of its length, or None if it becomes longer."""
     if not edits:
         return []
-    changed = applied(trace.buffer, trace.start, trace.position, edits)
-    fitting = padded(changed, trace.position - trace.start)
+    fitting = fitted(trace, edits)
     return None if fitting is None else [Edit(trace.start, trace.position, fitting)]
 
 

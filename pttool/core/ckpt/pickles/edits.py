@@ -5,12 +5,13 @@ kept again in the same slot; before the next use that is not changed, the old te
 """
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pttool.core.ckpt.pickles.traces import Defined, Fetched, Kept, Tracer
 from pttool.core.ckpt.pickles.walker import Buffer, Walker
 
+MEMOIZE = 0x94
 BINUNICODE, BINPUT, LONG_BINPUT, STOP = b"X", b"q", b"r", b"."
 EMPTY_TUPLE, MARKED_TUPLE, BININT1, BININT2 = b")", b"(t", b"K", b"M"
 
@@ -60,6 +61,34 @@ def applied(buffer: Buffer, start: int, stop: int, edits: Sequence[Edit]) -> byt
         parts += [buffer[start : edit.start], edit.content]
         start = edit.stop
     return b"".join([*parts, buffer[start:stop]])
+
+
+def fitted(trace: Tracer, edits: Sequence[Edit]) -> bytes | None:
+    """Return the pickle with the edits made and its old length, or None where that can't be.
+
+    Where it would become longer, room is made by not keeping what nothing fetches.
+    """
+    start, stop = trace.start, trace.position
+    excess = sum(len(edit.content) - (edit.stop - edit.start) for edit in edits)
+    for unused in _unused_puts(trace) if excess > 0 else ():
+        edits = [*edits, unused]
+        excess -= unused.stop - unused.start
+        if excess <= 0:
+            break
+    ordered = sorted(edits, key=lambda edit: edit.start)
+    return padded(applied(trace.buffer, start, stop, ordered), stop - start)
+
+
+def _unused_puts(trace: Tracer) -> Iterator[Edit]:
+    """Yield the edits that leave out each opcode that keeps what is never fetched.
+
+    MEMOIZE counts what is kept, so that none can be left out beside it.
+    """
+    if trace.seen[MEMOIZE]:
+        return
+    for event in trace.events:
+        if isinstance(event, Kept) and event.slot not in trace.fetched:
+            yield Edit(event.at, event.end, b"")
 
 
 def padded(pickle: bytes, length: int) -> bytes | None:

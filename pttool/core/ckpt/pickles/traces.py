@@ -45,6 +45,7 @@ class Tracer(Walker):
         self.events: list[Defined | Fetched | Kept] = []
         self.frames: list[tuple[int, int]] = []
         self.calls: list[Call] = []
+        self.fetched: set[int] = set()
         self.root: Node = None
 
     def walk(self) -> Node:
@@ -63,6 +64,7 @@ class Tracer(Walker):
     def get(self, slot: int) -> None:
         """Push what was kept; a text then knows the opcode that fetched it."""
         kept = self.memo[slot]
+        self.fetched.add(slot)
         if isinstance(kept, Text):
             self.events.append(Fetched(self.at, self.position, slot))
             kept = Text(kept, self.at)
