@@ -157,19 +157,9 @@ def diff(
         pttool ckpt diff model.pt model.safetensors --values --json | jq .summary.max_abs_diff
     """
     destination = output.choose(inputs=[a, b])
-    from pttool.core.ckpt.batch import readable
     from pttool.core.ckpt.diff import diff as compare
 
-    with readable(a) as first, readable(b) as second:
-        report = compare(
-            first,
-            second,
-            values=values,
-            key_a=key_a,
-            key_b=key_b,
-            pattern=filter,
-            every=all,
-        )
+    report = compare(a, b, values=values, key_a=key_a, key_b=key_b, pattern=filter, every=all)
     emit("ckpt diff", report, destination)
 
 

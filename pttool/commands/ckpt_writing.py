@@ -182,6 +182,9 @@ def merge(file: File, *, new: NewFileOptions, output: FormatOptions) -> None:
         pttool ckpt merge shards/model.safetensors.index.json -o model.pt
     """
     destination, out = output.to_stdout(), new.target([file])
+    from pttool.core.ckpt.batch import readable
     from pttool.core.ckpt.merge import merge as join
 
-    emit("ckpt merge", join(file, out), destination)
+    with readable(file) as path:
+        report = join(path, out)
+    emit("ckpt merge", report, destination)

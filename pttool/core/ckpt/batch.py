@@ -1,16 +1,20 @@
-"""Do the same to many files, of which a bad one doesn't stop the others."""
+"""Do the same to many files, of which a bad one doesn't stop the others; and read "-" as a file.
+
+`each`, and the verbs that name both of their files, resolve "-" themselves; for the others the
+command does, with `readable`.
+"""
 
 import contextlib
 import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from pttool.core.ckpt.files.journal import journal_path
-from pttool.errors import InputError, PttoolError
+from pttool.errors import InputError, PttoolError, UnavailableError
 
 T = TypeVar("T")
 STDIN = Path("-")
@@ -27,6 +31,13 @@ class Done(Generic[T]):
     notes: tuple[str, ...] = ()
     failure: PttoolError | None = None
 
+    def judged(self, check: PttoolError | None) -> "Done[T]":
+        """Return it with a check that failed as the failure, and an unreadable file as a note."""
+        if check is None:
+            return self
+        notes = self.notes if self.failure is None else (*self.notes, self.failure.message)
+        return replace(self, notes=notes, failure=check)
+
 
 def each(paths: Sequence[Path], work: Callable[[Path], T]) -> Done[T]:
     """Return what `work` gives for each path, "-" being standard input, by the path's name.
@@ -39,10 +50,13 @@ def each(paths: Sequence[Path], work: Callable[[Path], T]) -> Done[T]:
         try:
             with readable(path) as file:
                 results.append((str(path), work(file)))
-        except InputError as error:
-            if len(paths) == 1:
-                raise
+        except (InputError, UnavailableError) as error:
             errors.append(error)
+        except OSError as error:  # as of a file that goes while it is read
+            said = f"{path}: {error.strerror or error}"
+            errors.append(InputError(said, "check that it is there, and stays there"))
+    if len(paths) == 1 and errors:
+        raise errors[0]
     if not errors:
         return Done(tuple(results))
     if len(errors) == 1:
@@ -50,18 +64,20 @@ def each(paths: Sequence[Path], work: Callable[[Path], T]) -> Done[T]:
     return Done(
         tuple(results),
         tuple(error.message for error in errors),
-        InputError(f"{len(errors)} of {len(paths)} files can't be read", "the notes say why"),
+        type(errors[0])(f"{len(errors)} of {len(paths)} files can't be read", "the notes say why"),
     )
 
 
 @contextlib.contextmanager
 def readable(path: Path) -> Iterator[Path]:
-    """Yield a path that can be read anywhere: of a pipe on standard input, a copy on the disk.
+    """Yield a path that can be read anywhere in it; of a pipe on standard input, a copy's.
 
-    What an interrupted change in place left of a file is undone first.
+    What an interrupted change in place left of a file is undone first. Raises InputError for a
+    terminal, UnavailableError where there is no room for the copy.
     """
     if path != STDIN:
-        if os.path.lexists(journal_path(Path(os.path.realpath(path)))):
+        real = Path(os.path.realpath(path))
+        if real.is_file() and os.path.lexists(journal_path(real)):
             from pttool.core.ckpt.files.patching import recover
 
             recover(path)
@@ -69,18 +85,21 @@ def readable(path: Path) -> Iterator[Path]:
         return
     if sys.stdin is None or sys.stdin.isatty():
         raise InputError("standard input: is a terminal, not a file", "pttool ckpt ... - < FILE")
-    if stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode):
-        yield Path("/dev/stdin")
-        return
+    if not stat.S_ISREG(os.fstat(0).st_mode):
+        _copy_stdin()
+    yield Path("/dev/stdin")
+
+
+def _copy_stdin() -> None:
+    """Put a file without a name in the place of the pipe on standard input."""
     import shutil
     import tempfile
 
-    with tempfile.TemporaryDirectory(prefix="pttool-") as folder:
-        copy = Path(folder, "stdin")
-        with copy.open("wb") as stream:
-            shutil.copyfileobj(sys.stdin.buffer, stream, 1 << 20)
-        try:
-            yield copy
-        except InputError as error:
-            said = error.message.replace(str(copy), "standard input")
-            raise InputError(said, error.hint) from error
+    try:
+        with tempfile.TemporaryFile(prefix="pttool-") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
+            copy.flush()
+            os.dup2(copy.fileno(), 0)
+    except OSError as error:
+        said = f"standard input: {error.strerror}, copying it to {tempfile.gettempdir()}"
+        raise UnavailableError(said, "make room, or set TMPDIR to where there is") from error

@@ -1,7 +1,7 @@
 """Make a checkpoint load on a machine without the device that it was saved on."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,8 +63,9 @@ def convert_cpu(
         if not dry_run:
             opened.save(changed, target or path)
     moved = {tag.key: str(tag.text) for found in tags.values() for tag in found}
-    left = 0 if device_objects else sum(map(len, objects.values()))
-    return _report(path, target, moved, objects=left)
+    count = sum(map(len, objects.values()))
+    left, changed_objects = (0, count) if device_objects else (count, 0)
+    return _report(path, target or path, moved, left, changed_objects)
 
 
 def _tags(trace: Tracer) -> Iterator[Tag]:
@@ -102,13 +103,16 @@ def _device_objects(trace: Tracer) -> Iterator[Text]:
 def _edits(trace: Tracer, tags: list[Tag], objects: list[Text]) -> list[Edit]:
     texts = [tag.text for tag in tags] + objects
     found = edits(trace, {text.at: CPU for text in texts})
-    found += [edit for text in objects if (edit := _first_index(trace, text)) is not None]
+    ends = {event.at: event.end for event in trace.events} if objects else {}
+    found += [edit for text in objects if (edit := _first_index(trace, text, ends)) is not None]
     return sorted(found, key=lambda edit: edit.start)
 
 
-def _first_index(trace: Tracer, text: Text) -> Edit | None:
-    """Return the edit that makes the index behind a device's type 0; a CPU has no other."""
-    ends = {event.at: event.end for event in trace.events}
+def _first_index(trace: Tracer, text: Text, ends: Mapping[int, int]) -> Edit | None:
+    """Return the edit that makes the index behind a device's type 0; a CPU has no other.
+
+    `ends` says where the opcode at a position ends.
+    """
     position = ends[text.at]
     position = ends.get(position, position)  # where the text is kept at once
     if trace.buffer[position] != BININT1:
@@ -116,11 +120,15 @@ def _first_index(trace: Tracer, text: Text) -> Edit | None:
     return Edit(position, position + 2, bytes([BININT1, 0]))
 
 
-def _report(path: Path, target: Path | None, moved: dict[str, str], objects: int) -> Report:
+def _report(
+    path: Path, target: Path, moved: dict[str, str], left: int, changed_objects: int
+) -> Report:
     counted = Counter(moved.values())
-    notes = [] if moved else [f"{path}: nothing to convert: no storage is on a device"]
-    if objects:
-        notes.append(f"{path}: {objects} torch.device objects stay: --device-objects changes them")
+    notes = []
+    if not moved and not changed_objects:
+        notes.append(f"{path}: nothing to convert: no storage is on a device")
+    if left:
+        notes.append(f"{path}: {left} torch.device objects stay: --device-objects changes them")
     return Report(
         fields=FIELDS,
         columns=COLUMNS,
@@ -130,9 +138,10 @@ def _report(path: Path, target: Path | None, moved: dict[str, str], objects: int
         ],
         summary={
             "storages": len(moved),
-            "device_objects": objects,
-            "output": str(target or path),
-            "size_bytes": (target or path).stat().st_size,
+            "device_objects": left,
+            "device_objects_changed": changed_objects,
+            "output": str(target),
+            "size_bytes": target.stat().st_size if target.exists() else None,
         },
         footer=FOOTER,
         notes=tuple(notes),

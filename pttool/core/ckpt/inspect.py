@@ -8,8 +8,7 @@ from pttool.core.ckpt.batch import each
 from pttool.core.ckpt.listing import FIELDS, Row, grouped, rows
 from pttool.core.ckpt.overview import merged, overview
 from pttool.core.ckpt.reading import read
-from pttool.core.ckpt.tensors.paths import name_of
-from pttool.core.ckpt.types import Checkpoint
+from pttool.core.ckpt.types import Checkpoint, Tensor, Value
 from pttool.core.report import Column, Report
 
 STATISTICS = ("min", "max", "mean", "nan", "inf")
@@ -62,7 +61,7 @@ def inspect(
     read are noted, and a failure is raised in the end. Raises InputError for one that can't.
     """
     done = each(paths, lambda path: _listed(read(path), pattern, statistics))
-    listed = [row for _, (found, _) in done.results for row in found]
+    listed = [{**row, "file": name} for name, (found, _) in done.results for row in found]
     if sort is not None:
         key = SORT_KEYS[sort]
         listed.sort(key=lambda row: _order(row[key]), reverse=key in LARGEST_FIRST)
@@ -70,7 +69,7 @@ def inspect(
         listed = grouped(listed, depth)
     if depth is not None and not tree:
         listed = [row for row in listed if row["kind"] != "group" or row["depth"] == depth - 1]
-    summary = merged([found for _, (_, found) in done.results]) if done.results else {}
+    summary = merged({name: found for name, (_, found) in done.results})
     several = len(paths) > 1
     return Report(
         fields=FIELDS + (STATISTICS if statistics else ()),
@@ -95,23 +94,23 @@ def _warnings(results: Sequence[tuple[str, tuple[list[Row], dict[str, Any]]]]) -
 def _listed(
     checkpoint: Checkpoint, pattern: str | None, statistics: bool
 ) -> tuple[list[Row], dict[str, Any]]:
-    found = rows(checkpoint, pattern)
-    if statistics:
-        _add_statistics(found, checkpoint)
-    for row in found:
+    found = []
+    for leaf, row in rows(checkpoint, pattern):
         row["remarks"] = _remarks(row)
+        if statistics:
+            row |= _statistics(leaf, row["key"])
+        found.append(row)
     return found, overview(checkpoint)
 
 
-def _add_statistics(found: list[Row], checkpoint: Checkpoint) -> None:
-    """Read the elements of the tensors listed, and add what is to say of each."""
+def _statistics(leaf: Tensor | Value, name: str) -> Row:
+    """Read the elements of a tensor, and return what they come to."""
+    if isinstance(leaf, Value):
+        return dict.fromkeys(STATISTICS)
     from pttool.core.ckpt.comparing.statistics import statistics_of
 
-    by_name = {name_of(tensor): tensor for tensor in checkpoint.tensors}
-    for row in found:
-        tensor = by_name.get(row["key"]) if row["kind"] == "tensor" else None
-        told = statistics_of(tensor, row["key"]) if tensor is not None else None
-        row |= {name: getattr(told, name, None) for name in STATISTICS}
+    told = statistics_of(leaf, name)
+    return {name: getattr(told, name) for name in STATISTICS}
 
 
 def _remarks(row: Row) -> str:

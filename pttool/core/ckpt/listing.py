@@ -1,7 +1,7 @@
 """The rows of what a checkpoint holds: tensors, values, and groups of them."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -23,11 +23,11 @@ BUFFER_NAMES = ("running_mean", "running_var", "num_batches_tracked")
 Row = dict[str, Any]
 
 
-def rows(checkpoint: Checkpoint, pattern: str | None = None) -> list[Row]:
-    """Return a row for each tensor and value whose dotted name matches the glob, in order."""
-    file = checkpoint.path
+def rows(
+    checkpoint: Checkpoint, pattern: str | None = None
+) -> Iterator[tuple[Tensor | Value, Row]]:
+    """Yield each tensor and value whose dotted name matches the glob, in order, and its row."""
     first: dict[str, str] = {}
-    found = []
     for leaf in checkpoint.leaves or (*checkpoint.tensors, *checkpoint.values):
         if isinstance(leaf, Value) and _is_bookkeeping(leaf):
             continue
@@ -38,8 +38,7 @@ def rows(checkpoint: Checkpoint, pattern: str | None = None) -> list[Row]:
             shared_with = owner if owner != name else None
         if pattern is None or fnmatchcase(name, pattern):
             row = tensor_row(leaf, name) if isinstance(leaf, Tensor) else _value_row(leaf, name)
-            found.append({**EMPTY, "file": str(file), **row, "shared_with": shared_with})
-    return found
+            yield leaf, {**EMPTY, **row, "shared_with": shared_with}
 
 
 def tensor_row(tensor: Tensor, name: str) -> Row:

@@ -1,6 +1,6 @@
 """What a checkpoint is as a whole: sizes, devices, types, prefixes, and who can load it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pttool.core.ckpt.editing.renaming import DATA_PARALLEL, WRAPPERS
@@ -19,8 +19,10 @@ from pttool.errors import InputError
 SMALLEST_WASTE = 0.1
 DEEPEST_VERSION = 3
 
+Overview = dict[str, Any]
 
-def overview(checkpoint: Checkpoint) -> dict[str, Any]:
+
+def overview(checkpoint: Checkpoint) -> Overview:
     """Return the summary of one checkpoint."""
     loadable, reasons = verdict(checkpoint)
     needed, stored = _needed(checkpoint), _stored(checkpoint)
@@ -60,23 +62,27 @@ def framework_versions(checkpoint: Checkpoint) -> dict[str, str]:
     return found
 
 
-def merged(overviews: list[dict[str, Any]]) -> dict[str, Any]:
+def merged(overviews: Mapping[str, Overview]) -> Overview:
     """Return the summary of several checkpoints: sums, unions, and each of them under "files"."""
-    first = overviews[0]
-    if len(overviews) == 1:
+    if not overviews:
+        return {}
+    first, *others = overviews.values()
+    if not others:
         return first
-    summary: dict[str, Any] = {}
-    for key, value in first.items():
-        values = [overview[key] for overview in overviews]
-        if isinstance(value, list):
-            summary[key] = sorted({str(one) for many in values for one in many})
-        elif type(value) is int:
-            summary[key] = sum(one or 0 for one in values)
-        elif isinstance(value, dict):
-            summary[key] = {name: text for many in values for name, text in many.items()}
-        else:
-            summary[key] = value if len(set(values)) == 1 else None
-    return summary
+    summary = {key: _merged([found[key] for found in overviews.values()]) for key in first}
+    return {**summary, "files": [{"file": file, **found} for file, found in overviews.items()]}
+
+
+def _merged(values: list[Any]) -> Any:
+    """Return the sum of numbers, the union of lists and mappings, or what all agree on."""
+    first = values[0]
+    if isinstance(first, list):
+        return sorted({str(one) for many in values for one in many})
+    if type(first) is int:
+        return sum(one or 0 for one in values)
+    if isinstance(first, dict):
+        return {name: text for many in values for name, text in many.items()}
+    return first if len(set(values)) == 1 else None
 
 
 def _in_words(loadable: bool | None, reasons: Sequence[str]) -> str | None:

@@ -63,6 +63,7 @@ def verify(paths: Sequence[Path]) -> Report:
     """
     done = each(paths, _checked)
     results = done.results
+    done = done.judged(_failure(results))
     findings = [finding for _, checked in results for finding in checked.findings]
     summary = {
         "files": len(results),
@@ -79,7 +80,7 @@ def verify(paths: Sequence[Path]) -> Report:
         summary,
         FOOTER,
         (*(note for name, checked in results for note in _notes(name, checked)), *done.notes),
-        done.failure or _failure(results),
+        done.failure,
     )
 
 
