@@ -150,15 +150,21 @@ def main() -> None:
 
 
 def labels(n: int, classes: int, theirs: str | None = THEIR_LABELS) -> None:
-    """Compare on one class per sample; of the largest input, its bootstrap too."""
+    """Compare on one class per sample; of many classes, the bootstrap too."""
     with tempfile.TemporaryDirectory() as folder:
         _apart(write_labels, folder, n, classes)
         title = f"{n:,} x {classes:,}"
         reference = _compare(title, OURS_LABELS, theirs, folder, n, classes)
-        if n == 10**7:
+        if classes > 10:
             _bootstrap(folder, n, classes)
         _apart(pack, folder, n, classes)
-        _program(title, folder, reference, "--num-classes", str(classes), "--csv")
+        size = ("--num-classes", str(classes))
+        _program(title, folder, reference, *size, "--csv")
+        if classes >= 10**6:
+            _program(f"{title} table", folder, reference, *size)
+            _program(f"{title} html", folder, reference, *size, "--html")
+            matrix = str(Path(folder) / "matrix.npz")
+            _program(f"{title} matrix", folder, reference, *size, "--csv", "--matrix", matrix)
 
 
 def scores(n: int, classes: int, theirs: str | None = THEIR_SCORES) -> None:

@@ -751,15 +751,15 @@ function __pttool_describe --no-scope-shadowing
                 '--sort=name,label,support,precision,recall,f1  By name or label, or the largest first' \
                 '--pairs=@nothing  Tell the N most confused pairs' \
                 '--iou  Add the intersection over union of each class' \
-                '--topk=@nothing  Top-k accuracies' \
-                '--ece-bins=@nothing  Bins of the calibration error' \
+                '--topk=@nothing  Top-k accuracies of scores (1,5)' \
+                '--ece-bins=@nothing  Bins of the calibration error of scores (15)' \
                 '--matrix=@file  Write the confusion matrix too: .csv, .npz or .png' \
-                '--normalize  Divide each row of the matrix by its sum' \
+                '--normalize  Divide each row of a .csv matrix by its sum' \
                 '--verify  Compare with scikit-learn\'s figures' \
                 '--ci=@nothing  Confidence intervals at this level, as 0.95' \
                 '--seed=@nothing  Seed of the bootstrap' \
                 '--fail-under=@nothing  Exit with 1 if a metric is lower; repeatable' \
-                '--fail-on-ci  Hold gates against the lower end of the interval' \
+                '--fail-on-ci  Hold gates against the lower end of the interval (0.95)' \
                 '--json  Write one JSON document' \
                 '--ndjson  Write one JSON object per class' \
                 '--csv  Write the CSV for spreadsheets' \

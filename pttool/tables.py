@@ -13,7 +13,8 @@ ROOT_NAME = "(root)"
 UNKNOWN = "-"
 COLUMN_GAP = "  "
 USUAL_WIDTH = 80
-NARROWEST = 9  # of a column, on the average, for numbers to stay on one line
+MOST_HELD = 20_000  # rows of a piped table
+NARROWEST = 5  # of a column of text, for numbers to stay on one line
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +80,36 @@ def human(value: Any, column: Column) -> str:
 
 def _piped_table(report: Report, header: bool, paper: Paper) -> Iterator[str]:
     """Columns aligned by spaces, exact numbers, nothing cut: made for grep, awk and sort."""
-    from rich.cells import cell_len
-
     columns = report.columns
-    rows = [[_piped_cell(item, column, paper) for column in columns] for item in report.items]
-    if header:
-        rows.insert(0, [column.title.replace(" ", "_") for column in columns])
-    widths = [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
-    for index, row in enumerate(rows):
+
+    def drawn() -> Iterator[list[str]]:
+        if header:
+            yield [column.title.replace(" ", "_") for column in columns]
+        for item in report.items:
+            yield [_piped_cell(item, column, paper) for column in columns]
+
+    # Many rows are drawn twice: held as text they would take more memory than all else.
+    rows = None if len(report.items) > MOST_HELD else list(drawn())
+    widths = [0] * len(columns)
+    for row in rows or drawn():
+        widths = [max(pair) for pair in zip(widths, map(_width, row), strict=True)]
+    for index, row in enumerate(rows or drawn()):
         padded = []
         for cell, column, width in zip(row, columns, widths, strict=False):
-            padding = " " * (width - cell_len(cell))
+            padding = " " * (width - _width(cell))
             padded.append(padding + cell if _is_number(column) else cell + padding)
         line = COLUMN_GAP.join(padded).rstrip(" ")
         bold = header and index == 0 and paper.colour
         yield (f"\x1b[1m{line}\x1b[0m" if bold else line) + "\n"
+
+
+def _width(cell: str) -> int:
+    """Return how many columns of a terminal a printable text takes."""
+    if cell.isascii():  # what cell_len finds out at ten times the price
+        return len(cell)
+    from rich.cells import cell_len
+
+    return cell_len(cell)
 
 
 def _piped_cell(item: Item, column: Column, paper: Paper) -> str:
@@ -117,7 +133,7 @@ def _terminal_table(report: Report, header: bool, paper: Paper) -> Iterator[str]
     width = paper.width
     cells = _terminal_cells(report, paper)
     columns = _that_fit(report.columns, cells, width)
-    roomy = width >= NARROWEST * len(columns)
+    roomy = width >= _least_width(columns, cells)
     box = ASCII_DOUBLE_HEAD if paper.is_narrow else SIMPLE_HEAD
     grid = Table(box=box, show_header=header, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
@@ -179,6 +195,17 @@ def _that_fit(columns: Sequence[Column], cells: dict[str, list[str]], width: int
         if column.optional:
             fitting.remove(column)
     return fitting
+
+
+def _least_width(columns: Sequence[Column], cells: dict[str, list[str]]) -> int:
+    """Return the width with numbers on one line and text folded."""
+    from rich.cells import cell_len
+
+    widths = (
+        max(map(cell_len, [c.title, *cells[c.key]])) if _is_number(c) else NARROWEST
+        for c in columns
+    )
+    return sum(widths) + 2 * len(columns)
 
 
 def _terminal_width(descriptor: int) -> int:

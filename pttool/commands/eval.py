@@ -8,12 +8,15 @@ from typer import Argument, Option
 
 from pttool.app import noun, verb
 from pttool.commands.eval_options import (
+    MATRIX_SUFFIXES,
+    WORST_OF_MANY,
     DocumentOptions,
     GateOptions,
     ListingOptions,
-    ReadOptions,
+    Seed,
+    check_matrix,
 )
-from pttool.errors import UsageError
+from pttool.commands.eval_reading import ReadOptions
 from pttool.options import OutputOptions
 from pttool.output import DOCUMENTS, choose_text_output, emit, emit_document, emit_text
 
@@ -39,7 +42,7 @@ def report(
         ),
     ] = None,
     normalize: Annotated[
-        bool, Option("--normalize", help="Divide each row of the matrix by its sum.")
+        bool, Option("--normalize", help="Divide each row of a .csv matrix by its sum.")
     ] = False,
     verify: Annotated[
         bool, Option("--verify", help="Compare with scikit-learn's figures.")
@@ -61,24 +64,26 @@ def report(
         pttool eval report tags.npz --task multilabel --scores logits --threshold 0.3
         pttool eval report preds.npz --fail-under accuracy=0.9 --fail-under recall:cat=0.8
     """
-    destination = output.choose(files or [])
-    if verify and Path("-") in (files or []):
-        raise UsageError("--verify reads twice, which standard input can't", "save it to a file")
-    if matrix is not None:
-        read.refuse_multilabel("--matrix")
-    matrix_file = choose_text_output(matrix, (".csv", ".npz", ".png"), force=output.force)
-    options = listing.parse(read, gates, for_people=destination.is_for_people)
+    files = files or []
+    destination = output.choose(files, matrix)
+    check_matrix(matrix, read, normalize=normalize)
+    if verify:
+        read.refuse_streams("--verify", files)
+    matrix_file = choose_text_output(matrix, MATRIX_SUFFIXES, force=output.force)
+    options = listing.parse(read, gates, destination)
     from pttool.core.eval.report import make
 
-    made = make(read.open(files or []), options)
+    names = read.names()
+    made = make(read.open(files, names), options)
     if matrix_file is not None:
-        from pttool.core.eval.matrix import matrix_file as matrix_content
+        from pttool.core.eval.matrix import matrix_file as content
 
-        emit_text(matrix_content(made.evaluation, matrix_file, normalize=normalize), matrix_file)
+        cells = content(made.evaluation, matrix_file, normalize=normalize, excel=output.excel)
+        emit_text(cells, matrix_file)
     if verify:
         from pttool.core.eval.verify import largest_difference
 
-        name, difference = largest_difference(made.evaluation, read.open(files or []))
+        name, difference = largest_difference(made.evaluation, read.open(files, names))
         note = f"scikit-learn differs by at most {difference:.2g} ({name})"
         made = replace(made, report=made.report.noting(note))
     if destination.format in DOCUMENTS:
@@ -86,12 +91,12 @@ def report(
 
         texts = document(
             destination.format.value,
-            made.evaluation,
-            made.rows,
-            title=", ".join(map(str, files or [])) or "Evaluation",
+            made,
+            title=", ".join(map(str, files)) or "Evaluation",
             digits=output.digits,
             header=destination.header,
             excel=output.excel,
+            most_pairs=listing.pairs,
         )
         emit_document(texts, made.report, destination)
     else:
@@ -107,7 +112,7 @@ def compare(
     ci: Annotated[
         float, Option("--ci", metavar="LEVEL", min=0.5, max=0.9999, help="Level of the interval.")
     ] = 0.95,
-    seed: Annotated[int, Option("--seed", metavar="N", help="Seed of the bootstrap.")] = 0,
+    seed: Seed = 0,
     fail_if_worse: Annotated[
         bool, Option("--fail-if-worse", help="Exit with 1 if B's accuracy is lower.")
     ] = False,
@@ -126,7 +131,13 @@ def compare(
     destination = output.choose()
     from pttool.core.eval.compare import compare as compare_models
 
+    names = read.names()
     report = compare_models(
-        read.open([a]), read.open([b]), confidence=ci, seed=seed, fail_if_worse=fail_if_worse
+        read.open([a], names),
+        read.open([b], names),
+        confidence=ci,
+        seed=seed,
+        fail_if_worse=fail_if_worse,
+        most_worse=WORST_OF_MANY if destination.is_for_people else None,
     )
     emit("eval compare", report, destination)

@@ -1,4 +1,4 @@
-"""The options of `pttool eval`: what is read, and how the report is written."""
+"""The options of `pttool eval`: what is computed, and how the report is written."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from pttool.commands.eval_reading import ReadOptions, Task
 from pttool.errors import UsageError
 from pttool.options import Force
 from pttool.output import DOCUMENT_SUFFIXES, SUFFIXES, Format, Output, choose_output
 
 if TYPE_CHECKING:
     from pttool.core.eval.report import Options
-    from pttool.core.eval.types import Predictions
 
 # A terminal shows this many classes when there are more than 40.
 WORST_OF_MANY = 20
+MATRIX_SUFFIXES = (".csv", ".npz", ".png")
+# Formats without a place for pairs of their own: notes tell them.
+WITHOUT_PAIRS = (Format.CSV, Format.TSV, Format.NDJSON, Format.LATEX)
+
+Seed = Annotated[int, Option("--seed", metavar="N", min=0, help="Seed of the bootstrap.")]
 
 
 class ConfusedBy(StrEnum):
@@ -42,116 +47,6 @@ class Sort(StrEnum):
     PRECISION = "precision"
     RECALL = "recall"
     F1 = "f1"
-
-
-class Task(StrEnum):
-    """What a label is a label of."""
-
-    CLASSES = "classes"
-    MULTILABEL = "multilabel"
-    PIXELS = "pixels"
-
-
-class OnNaN(StrEnum):
-    """What becomes of samples with scores that are not finite."""
-
-    REFUSE = "refuse"
-    DROP = "drop"
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
-    """Where labels, predictions and scores are, and what the classes are called."""
-
-    true: Annotated[
-        str | None,
-        Option(
-            "--true",
-            metavar="KEY",
-            help="Key of the labels, or a .npy file without FILE.",
-            show_default=False,
-        ),
-    ] = None
-    pred: Annotated[
-        str | None,
-        Option(
-            "--pred",
-            metavar="KEY",
-            help="Key of the predictions, or a .npy file.",
-            show_default=False,
-        ),
-    ] = None
-    scores: Annotated[
-        str | None,
-        Option(
-            "--scores",
-            metavar="KEY",
-            help="Key of the scores (N, C), or a .npy file.",
-            show_default=False,
-        ),
-    ] = None
-    classes: Annotated[
-        Path | None,
-        Option(
-            "--classes",
-            metavar="FILE",
-            show_default=False,
-            help="Class names: a line each, JSON, YAML, or a folder of class folders.",
-        ),
-    ] = None
-    num_classes: Annotated[
-        int | None,
-        Option("--num-classes", metavar="N", min=1, help="Number of classes.", show_default=False),
-    ] = None
-    ignore_index: Annotated[
-        int | None,
-        Option(
-            "--ignore-index", metavar="N", help="Drop samples with this label.", show_default=False
-        ),
-    ] = None
-    task: Annotated[
-        Task,
-        Option("--task", help="One class per sample, 0 or 1 for each class, or a class per pixel."),
-    ] = Task.CLASSES
-    threshold: Annotated[
-        float | None,
-        Option(
-            "--threshold",
-            metavar="P",
-            min=0.0,
-            max=1.0,
-            show_default=False,
-            help="Multilabel: probability that predicts a class (0.5).",
-        ),
-    ] = None
-    nan: Annotated[OnNaN, Option("--nan", help="What to do about scores that are not finite.")] = (
-        OnNaN.REFUSE
-    )
-
-    def open(self, files: list[Path]) -> "Predictions":
-        """Return the predictions in the files; raises as open_predictions does."""
-        from pttool.core.eval.predictions import open_predictions
-
-        return open_predictions(
-            ["-" if str(file) == "-" else file for file in files],
-            true=self.true,
-            pred=self.pred,
-            scores=self.scores,
-            classes=self.classes,
-            num_classes=self.num_classes,
-            ignore_index=self.ignore_index,
-            drop_nan=self.nan is OnNaN.DROP,
-            task=self.task.value,
-            threshold=self.threshold,
-        )
-
-    def refuse_multilabel(self, option: str) -> None:
-        """Raise UsageError for an option of confusions where a sample has several labels."""
-        if self.task is Task.MULTILABEL:
-            raise UsageError(
-                f"{option}: needs one class per sample",
-                "of several labels none is taken for another: leave it out",
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,12 +79,15 @@ class DocumentOptions:
     ] = None
     force: Force = False
 
-    def choose(self, files: list[Path]) -> Output:
-        """Return the output asked for; raises UsageError for two formats or a hopeless FILE."""
+    def choose(self, files: list[Path], matrix: Path | None) -> Output:
+        """Return the output asked for; raises UsageError for two formats or a hopeless FILE.
+
+        --excel is of a CSV: the report's, or that of the matrix.
+        """
         asked = [format for format in Format if getattr(self, format.value, False)]
-        if self.excel and not asked:
+        if self.excel and not asked and self.output is None:
             asked = [Format.CSV]
-        return choose_output(
+        chosen = choose_output(
             asked,
             header=not self.no_header,
             path=self.output,
@@ -197,6 +95,11 @@ class DocumentOptions:
             suffixes={**SUFFIXES, **DOCUMENT_SUFFIXES},
             inputs=files,
         )
+        is_csv = chosen.format is Format.CSV or (matrix and matrix.suffix.lower() == ".csv")
+        if self.excel and not is_csv:
+            message = f"--excel: is of a CSV, and {chosen.format.value} was asked for"
+            raise UsageError(message, "give --csv, or leave --excel out")
+        return chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +117,7 @@ class GateOptions:
             help="Confidence intervals at this level, as 0.95.",
         ),
     ] = None
-    seed: Annotated[int, Option("--seed", metavar="N", help="Seed of the bootstrap.")] = 0
+    seed: Seed = 0
     fail_under: Annotated[
         list[str],
         Option(
@@ -225,8 +128,15 @@ class GateOptions:
         ),
     ] = ()  # type: ignore[assignment]
     fail_on_ci: Annotated[
-        bool, Option("--fail-on-ci", help="Hold gates against the lower end of the interval.")
+        bool,
+        Option("--fail-on-ci", help="Hold gates against the lower end of the interval (0.95)."),
     ] = False
+
+    def check(self) -> None:
+        """Raise UsageError for --fail-on-ci without a gate."""
+        if self.fail_on_ci and not self.fail_under:
+            message = "--fail-on-ci: there is no gate to hold against an interval"
+            raise UsageError(message, "add one: --fail-under accuracy=0.9")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,13 +170,30 @@ class ListingOptions:
     iou: Annotated[bool, Option("--iou", help="Add the intersection over union of each class.")] = (
         False
     )
-    topk: Annotated[str, Option("--topk", metavar="K,...", help="Top-k accuracies.")] = "1,5"
+    topk: Annotated[
+        str | None,
+        Option(
+            "--topk", metavar="K,...", help="Top-k accuracies of scores (1,5).", show_default=False
+        ),
+    ] = None
     ece_bins: Annotated[
-        int, Option("--ece-bins", metavar="N", min=1, help="Bins of the calibration error.")
-    ] = 15
+        int | None,
+        Option(
+            "--ece-bins",
+            metavar="N",
+            min=1,
+            max=1_000_000,
+            help="Bins of the calibration error of scores (15).",
+            show_default=False,
+        ),
+    ] = None
 
-    def parse(self, read: ReadOptions, gates: GateOptions, *, for_people: bool) -> "Options":
+    def parse(self, read: ReadOptions, gates: GateOptions, output: Output) -> "Options":
         """Return what is to be computed; raises UsageError for what can't be read."""
+        gates.check()
+        for option, value in (("--topk", self.topk), ("--ece-bins", self.ece_bins)):
+            if value is not None:
+                read.refuse_multilabel(option)
         if self.pairs:
             read.refuse_multilabel("--pairs")
         if self.confused_by is not ConfusedBy.ROW:
@@ -278,9 +205,10 @@ class ListingOptions:
             macro=self.macro.value,
             seen_only=self.seen_only,
             worst=self.worst,
-            worst_of_many=WORST_OF_MANY if for_people else None,
+            worst_of_many=WORST_OF_MANY if output.is_for_people else None,
             sort=None if self.sort is None else self.sort.value,
             pairs=self.pairs,
+            notes_pairs=output.format in WITHOUT_PAIRS,
             iou=self.iou or read.task is Task.PIXELS,
             topk=self.topk,
             ece_bins=self.ece_bins,
@@ -290,3 +218,13 @@ class ListingOptions:
             gates=gates.fail_under,
             gates_on_interval=gates.fail_on_ci,
         )
+
+
+def check_matrix(matrix: Path | None, read: ReadOptions, *, normalize: bool) -> None:
+    """Raise UsageError for a matrix that the task has not, and for --normalize without effect."""
+    if matrix is not None:
+        read.refuse_multilabel("--matrix")
+    if normalize and (matrix is None or matrix.suffix.lower() != ".csv"):
+        held = "no --matrix was asked for" if matrix is None else f"{matrix} is none"
+        message = f"--normalize: is of a .csv matrix, and {held}"
+        raise UsageError(message, "add --matrix FILE.csv (a picture always shows shares)")

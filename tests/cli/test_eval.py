@@ -3,14 +3,17 @@
 import csv
 import io
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
+import pexpect
 import pytest
 
-from tests.conftest import Program, Pttool, assert_refused
+from tests.conftest import PTTOOL, Program, Pttool, assert_refused
 
 HEADER = "Class,Label,# occurence,Precision,Recall,F1," + ",".join(
     f"Confused class {k}" for k in range(1, 6)
@@ -365,3 +368,190 @@ def test_two_models_with_several_labels_per_sample(pttool: Pttool, tmp_path: Pat
     assert pttool(*args, "--fail-if-worse").returncode == 0
     np.savez(tmp_path / "right.npz", label=label[:, :2], prediction=label[:, :2])
     assert_refused(pttool(*args), 3, "A has 3 classes and B 2")
+
+
+def test_what_can_be_read_once_is_read_once(pttool: Pttool, animals: Path) -> None:
+    """Names of both models come from one pipe; what reads twice says that it can't."""
+    os.mkfifo(animals / "pipe")
+    names = (animals / "names.txt").read_bytes()
+    Thread(target=(animals / "pipe").write_bytes, args=(names,), daemon=True).start()
+    args = ("eval", "compare", "preds.npz", "preds.npz", "--classes", "pipe")
+    assert pttool(*args).returncode == 0
+    os.mkfifo(animals / "twice")
+    assert_refused(pttool("eval", "report", "twice", "--verify"), 2, "--verify reads twice")
+
+
+def test_a_gate_of_a_name_that_two_classes_have(pttool: Pttool, animals: Path) -> None:
+    (animals / "names.txt").write_text("cat\ndog\ncat\nowl\n")
+    args = ("eval", "report", "preds.npz", "--classes", "names.txt", "--fail-under")
+    refused = pttool(*args, "recall:cat=0.1")
+    assert_refused(refused, 2, "'cat' names 2 classes, 0 and 2", "recall:0")
+    done = pttool(*args, "recall:0=0.6")
+    assert done.returncode == 0
+    assert "1 name stands for several classes ('cat' for 0 and 2)" in done.stderr
+    assert pttool(*args, "recall:2=0.1").returncode == 1
+
+
+SCORED = {
+    "label": [0, 1, 2, 1],
+    "logits": [[2, 0, 1], [0, 3, 1], [0, 1, 2], [3, 1, 0]],
+}
+
+
+def test_people_see_what_they_asked_for(pttool: Pttool, tmp_path: Path) -> None:
+    _save(tmp_path, SCORED)
+    args = ("eval", "report", "preds.npz", "--ci", "0.9", "--topk", "2", "--pairs", "2")
+    table = pttool(*args)
+    assert pttool(*args, "-o", "out.html").returncode == 0
+    for text in (table.stdout, (tmp_path / "out.html").read_text()):
+        for title in ("Top-2 accuracy", "Brier score", "Macro AUC", "Macro AP",
+                      "Accuracy, 90 % interval", "Macro F1, 90 % interval"):  # fmt: skip
+            assert title in text
+    assert "  1  1 taken for 0\n" in table.stdout
+    assert "taken for" not in table.stderr
+    assert "| 1 | 0 | 1 |\n" in pttool(*args, "--md").stdout
+    assert "1 of 1 were taken for 0" in pttool(*args, "--csv").stderr
+
+
+def test_the_classes_that_got_worse_are_rows(pttool: Pttool, tmp_path: Path) -> None:
+    _models(tmp_path)
+    done = pttool("eval", "compare", "b.npz", "a.npz", "--fail-if-worse")
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert ["recall:0", "0.833333", "0.166667", "-0.666667"] in rows
+    assert "McNemar's p:                   0.0386\n" in done.stdout
+    assert "Accuracy B - A, 95 % interval: -" in done.stdout
+    assert "1 class has a lower recall in B" in done.stderr
+    assert "B's accuracy 0.166667 is lower than A's 0.833333" in done.stderr
+
+
+def test_the_heat_map_shows_the_most_confused_pairs(pttool: Pttool, tmp_path: Path) -> None:
+    """Of 60 classes 50 and 51 are confused most, though 0 has more errors, one of each kind."""
+    label = [0] * 40 + [50] * 5 + [51] * 10
+    prediction = [*range(10, 50), *[51] * 4, 50, *[51] * 10]
+    _save(tmp_path, {"label": label, "prediction": prediction})
+    args = ("eval", "report", "preds.npz", "--num-classes", "60", "-o", "out.html")
+    assert pttool(*args).returncode == 0
+    grid = (tmp_path / "out.html").read_text().partition('class="heat"')[2].partition("</table>")[0]
+    assert "<th>50</th><th>51</th><th>other classes</th>" in grid
+    assert '0.800)">4</td>' in grid  # 4 of all 5 with the label 50
+
+
+def test_a_page_of_many_classes_holds_the_worst(pttool: Pttool, tmp_path: Path) -> None:
+    label = np.arange(2500)
+    _save(tmp_path, {"label": label, "prediction": np.where(label == 2400, 0, label)})
+    args = ("eval", "report", "preds.npz", "--num-classes", "5000", "-o", "out.html")
+    assert pttool(*args).returncode == 0
+    page = (tmp_path / "out.html").read_text()
+    assert "The 2,000 with the lowest F1; 3,000 more are in the CSV." in page
+    assert page.count("<tr><td>") == 2000 + 1
+    assert "<tr><td>2400</td>" in page
+    assert "<tr><td>4999</td>" not in page  # never occurs
+
+
+def test_the_matrix_for_excel(pttool: Pttool, animals: Path) -> None:
+    (animals / "names.txt").write_text("=1+1\ndog\nfox\nowl\n")
+    args = ("eval", "report", "preds.npz", "--classes", "names.txt", "--matrix", "m.csv")
+    assert pttool(*args, "--excel", "--json").returncode == 0
+    lines = (animals / "m.csv").read_bytes().split(b"\r\n")
+    assert lines[0] == "\ufefflabel,'=1+1,dog,fox,owl".encode()
+    assert lines[1] == b"'=1+1,3,1,0,1"
+
+
+def test_a_picture_of_few_classes_is_enlarged(pttool: Pttool, tmp_path: Path) -> None:
+    label = np.arange(120)
+    _save(tmp_path, {"label": label, "prediction": label})
+    assert pttool("eval", "report", "preds.npz", "--matrix", "m.png").returncode == 0
+    header = (tmp_path / "m.png").read_bytes()[16:24]
+    assert int.from_bytes(header[:4], "big") == 960
+
+
+@pytest.mark.parametrize("format", ["csv", "md", "latex", "html"])
+def test_documents_hold_no_control_characters(pttool: Pttool, animals: Path, format: str) -> None:
+    (animals / "names.json").write_text(json.dumps(["\x1b[31mred", "\u202egnp", "a\nb", "owl"]))
+    (animals / "m.csv").unlink(missing_ok=True)
+    args = ("eval", "report", "preds.npz", "--classes", "names.json", f"--{format}")
+    done = pttool(*args, "--matrix", "m.csv")
+    for text in (done.stdout, (animals / "m.csv").read_text()):
+        assert "x1b" in text
+        assert "u202e" in text
+        assert not set("\x1b\u202e") & set(text)
+    assert ('"a\nb"' in done.stdout) == (format == "csv")
+
+
+def test_totals_that_are_0_by_0_are_noted(pttool: Pttool, tmp_path: Path) -> None:
+    _save(tmp_path, {"label": [0, 0], "prediction": [0, 0]})
+    done = pttool("eval", "report", "preds.npz")
+    assert "pttool: note: kappa and mcc are 0/0, given as 0\n" in done.stderr
+
+
+def test_verify_compares_the_losses(pttool: Pttool, tmp_path: Path) -> None:
+    _save(tmp_path, {"label": [0, 1, 1, 2], "logits": np.diag([1e4, 5.0, 900.0, 2.0])[:, :3]})
+    notes = _json(pttool, "--verify")["notes"]
+    difference = next(note for note in notes if "scikit-learn" in note)
+    assert float(difference.split()[-2]) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("gate", "words"),
+    [
+        ("log_loss=1", ["log_loss is a loss"]),
+        ("brier=1", ["brier is a loss"]),
+        ("f1=0.5", ["macro_f1", "f1:CLASS"]),
+        ("nonsense=0.5", ["no metric 'nonsense'"]),
+    ],
+)
+def test_gates_that_make_no_sense(
+    pttool: Pttool, animals: Path, gate: str, words: list[str]
+) -> None:
+    assert_refused(pttool("eval", "report", "preds.npz", "--fail-under", gate), 2, *words)
+
+
+def test_gates_are_spelt_as_in_json_too(pttool: Pttool, tmp_path: Path) -> None:
+    _save(tmp_path, SCORED)
+    args = ("eval", "report", "preds.npz", "--fail-under")
+    for gate in ("macro.f1=0.1", "topk.5=1", "weighted.recall=0.1"):
+        assert pttool(*args, gate).returncode == 0
+    done = pttool(*args, "accuracy=0.75", "--fail-on-ci")
+    assert done.returncode == 1
+    assert "accuracy=0.75: the lower end of its interval is 0.3" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--excel", "--json"], ["--excel"]),
+        (["--excel", "-o", "out.md"], ["--excel"]),
+        (["--normalize"], ["--normalize"]),
+        (["--normalize", "--matrix", "m.npz"], ["--normalize", "m.npz"]),
+        (["--fail-on-ci"], ["--fail-on-ci"]),
+        (["--fail-on-ci", "--ci", "0.9"], ["--fail-on-ci"]),
+        (["--topk", "3"], ["--topk", "no scores"]),
+        (["--ece-bins", "3"], ["--ece-bins", "no scores"]),
+        (["--topk", "0"], ["--topk", "0 best"]),
+        (["--topk", "9" * 5000], ["--topk"]),
+        (["--seed", "-1", "--ci", "0.9"], ["--seed"]),
+    ],
+    ids=lambda options: " ".join(options)[:30],
+)
+def test_an_option_without_effect_is_refused(
+    pttool: Pttool, animals: Path, options: list[str], words: list[str]
+) -> None:
+    assert_refused(pttool("eval", "report", "preds.npz", *options), 2, *words)
+    assert not (animals / "m.npz").exists()
+
+
+def test_numbers_stay_whole_in_a_narrow_terminal(
+    animals: Path, environment: dict[str, str]
+) -> None:
+    terminal = pexpect.spawn(
+        PTTOOL,
+        ["eval", "report", "preds.npz"],
+        cwd=str(animals),
+        env={**environment, "TERM": "xterm", "COLUMNS": "42"},
+        dimensions=(24, 42),
+        encoding="utf-8",
+        timeout=60,
+    )
+    terminal.expect(pexpect.EOF)
+    assert "0.600" in terminal.before
+    assert "(too narrow for: Label, Confused with)" in terminal.before

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pttool.core.eval.text_files import json_fault
 from pttool.core.eval.yaml_names import names_in_yaml
 from pttool.errors import InputError
 
@@ -83,7 +84,8 @@ def _from_json(path: Path, text: str) -> dict[int, str]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is no JSON: {error}", f"give {FORMS}") from error
+        message = f"{path}: is no JSON: {json_fault(error)}"
+        raise InputError(message, f"give {FORMS}") from error
     if isinstance(found, dict):
         for key in ("id2label", "class_to_idx", "label2id"):
             if isinstance(found.get(key), dict | list):

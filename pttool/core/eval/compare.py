@@ -1,5 +1,6 @@
 """Two models on the same samples: differences, whether they can be chance, which classes lost."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,9 +28,7 @@ FOOTER = (
     Column("n", "Samples", "count"),
     Column("only_a_right", "Right in A alone", "count"),
     Column("only_b_right", "Right in B alone", "count"),
-    Column("mcnemar_p", "McNemar's p"),
-    Column("accuracy_difference_low", "Accuracy B - A from", "score"),
-    Column("accuracy_difference_high", "to", "score"),
+    Column("mcnemar_p", "McNemar's p", "p_value"),
 )
 
 
@@ -77,8 +76,12 @@ def compare(
     confidence: float = 0.95,
     seed: int = 0,
     fail_if_worse: bool = False,
+    most_worse: int | None = None,
 ) -> Report:
     """Return the metrics of both, the classes whose recall fell, and how sure the difference is.
+
+    The items are the metrics of the whole, then `recall:CLASS` of the classes where it fell, those
+    that fell most first; at most `most_worse` of them.
 
     Samples are aligned by their index where both have one, else by row. The interval of B - A is a
     paired bootstrap's, p McNemar's exact one; with several labels per sample, one is right if all
@@ -93,6 +96,7 @@ def compare(
     only_a, only_b = (int((right[i] & ~right[1 - i]).sum()) for i in (0, 1))
     n = len(first.label)
     low, high = paired_bootstrap(only_a, only_b, n, confidence=confidence, seed=seed)
+    worse = _worse(metrics[0].classes, metrics[1].classes, {**b.names, **a.names})
     summary = {
         "n": n,
         "only_a_right": only_a,
@@ -101,13 +105,46 @@ def compare(
         "accuracy_difference": (only_b - only_a) / n,
         "accuracy_difference_low": low,
         "accuracy_difference_high": high,
+        "ci": {"accuracy_difference": [low, high]},
         "confidence": confidence,
-        "worse_classes": _worse(metrics[0].classes, metrics[1].classes, {**b.names, **a.names}),
+        "worse_classes": worse,
     }
-    worse = fail_if_worse and only_b < only_a
-    failure = CheckFailedError(f"B is worse by {(only_a - only_b) / n:.6g}") if worse else None
-    fields = tuple(column.key for column in COLUMNS)
-    return Report(fields, COLUMNS, _items(metrics), summary, FOOTER, (), failure)
+    interval = f"Accuracy B - A, {100 * confidence:.6g} % interval"
+    return Report(
+        tuple(column.key for column in COLUMNS),
+        COLUMNS,
+        _items(metrics) + _worse_items(worse[:most_worse]),
+        summary,
+        (*FOOTER, Column("ci.accuracy_difference", interval, "interval")),
+        _notes(a, b, worse, most_worse),
+        _failure(metrics, only_b - only_a) if fail_if_worse else None,
+    )
+
+
+def _failure(metrics: Sequence[Metrics], gained: int) -> CheckFailedError | None:
+    """Return the error of a B that has fewer samples right."""
+    if gained >= 0:
+        return None
+    first, second = (each.totals.accuracy for each in metrics)
+    told = f"B's accuracy {second:.6g} is lower than A's {first:.6g}"
+    return CheckFailedError(f"{told}, by {first - second:.6g}")
+
+
+def _notes(
+    a: Predictions, b: Predictions, worse: Sequence[Any], most_worse: int | None
+) -> tuple[str, ...]:
+    told = tuple(
+        f"{model}: {note}"
+        for model, each in (("A", a), ("B", b))
+        if each.beside is not None
+        for note in each.beside.notes()
+    )
+    if worse:
+        verb = "class has" if len(worse) == 1 else "classes have"
+        cut = most_worse is not None and len(worse) > most_worse
+        rest = f"; the {most_worse} that lost most are shown" if cut else ""
+        told += (f"{len(worse)} {verb} a lower recall in B{rest}",)
+    return told
 
 
 def _gather(predictions: Predictions) -> Answers:
@@ -157,6 +194,20 @@ def _items(metrics: Sequence[Metrics]) -> list[dict[str, Any]]:
         pair = (getattr(getattr(each, average), metric) for each in (first, second))
         values.append((name, *pair))
     return [{"metric": m, "a": a, "b": b, "difference": b - a} for m, a, b in values]
+
+
+def _worse_items(worse: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the recall of each class as a row, named as in a gate; of equal names by label."""
+    times = Counter(each["class"] for each in worse)
+    return [
+        {
+            "metric": f"recall:{each['class' if times[each['class']] == 1 else 'label']}",
+            "a": each["recall_a"],
+            "b": each["recall_b"],
+            "difference": each["recall_b"] - each["recall_a"],
+        }
+        for each in worse
+    ]
 
 
 def _worse(a: PerClass, b: PerClass, names: dict[int, str]) -> list[dict[str, Any]]:

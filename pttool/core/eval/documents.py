@@ -1,48 +1,54 @@
 """An evaluation as a document: the settled CSV, Markdown, LaTeX or a page, and its matrix."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from pttool.core.eval import texts
 from pttool.core.eval.evaluate import Evaluation, pairs, total_row
 from pttool.core.eval.html import Confusions, Grid, page
-from pttool.core.eval.rows import ClassRow
+from pttool.core.eval.listing import worst_of
+from pttool.core.eval.report import Made
 from pttool.core.eval.types import Ints
+from pttool.core.report import Column
 
 GRID_CLASSES = 25
 PAGE_PAIRS = 20
+PAGE_ROWS = 2000
 
 
 def document(
     kind: str,
-    evaluation: Evaluation,
-    rows: Sequence[ClassRow],
+    made: Made,
     *,
     title: str,
     digits: int = 3,
     header: bool = True,
     excel: bool = False,
+    most_pairs: int = 0,
 ) -> Iterator[str]:
     """Yield the text of a document; `kind` is csv, md, latex or html."""
-    total = total_row(evaluation)
+    total, rows = total_row(made.evaluation), made.rows
     match kind:
         case "csv":
             yield from texts.csv_text(rows, total, digits=digits, header=header, excel=excel)
         case "md":
-            yield from texts.markdown(rows, total, digits=digits)
+            yield from texts.markdown(
+                rows, total, pairs(made.evaluation, most_pairs), digits=digits
+            )
         case "latex":
             yield from texts.latex(rows, total, digits=digits)
         case _:
-            yield _page(evaluation, rows, title, digits)
+            yield _page(made, title, digits, most_pairs or PAGE_PAIRS)
 
 
 def grid(evaluation: Evaluation, most: int = GRID_CLASSES) -> Grid:
-    """Return the confusion matrix of the `most` classes with the most errors, in label order."""
+    """Return the part of the confusion matrix that holds the most confused pairs.
+
+    So many classes at most, in label order; all where there are no more.
+    """
     counts = evaluation.counts
-    errors = counts.support + counts.predicted - 2 * counts.hits
-    worst = np.argsort(-errors, kind="stable")[:most]
-    chosen: Ints = np.sort(worst).astype(np.int64)
+    chosen = _of_worst_pairs(evaluation, most)
     position = np.full(counts.num_classes, -1)
     position[chosen] = np.arange(len(chosen))
     cells = np.diag(counts.hits[chosen])
@@ -50,39 +56,44 @@ def grid(evaluation: Evaluation, most: int = GRID_CLASSES) -> Grid:
     shown = (row >= 0) & (column >= 0)
     cells[row[shown], column[shown]] = counts.error_count[shown]
     names = [evaluation.name(label) for label in chosen.tolist()]
-    return Grid(names, cells.tolist(), counts.num_classes - len(chosen))
+    samples = counts.support[chosen].tolist()
+    return Grid(names, cells.tolist(), samples, counts.num_classes - len(chosen))
 
 
-def _page(evaluation: Evaluation, rows: Sequence[ClassRow], title: str, digits: int) -> str:
+def _of_worst_pairs(evaluation: Evaluation, most: int) -> Ints:
+    size = evaluation.counts.num_classes
+    if size <= most:
+        return np.arange(size)
+    chosen: set[int] = set()
+    for pair in pairs(evaluation, most * most):  # of so many, not all lie within `most` classes
+        if len(chosen | {pair.label, pair.predicted}) > most:
+            break
+        chosen |= {pair.label, pair.predicted}
+    return np.array(sorted(chosen), np.int64)
+
+
+def _page(made: Made, title: str, digits: int, most_pairs: int) -> str:
+    evaluation, rows = made.evaluation, made.rows
     totals = evaluation.totals
     shown = {
         "Samples": f"{totals.n:,}",
         "Classes seen": f"{totals.classes_seen:,} of {totals.num_classes:,}",
     }
-    measured = _measured(evaluation).items()
-    shown |= {name: f"{value:.{digits}f}" for name, value in measured if value is not None}
-    if evaluation.is_multilabel:
-        return page(title, shown, rows, digits=digits)
-    confusions = Confusions(grid(evaluation), pairs(evaluation, PAGE_PAIRS))
-    return page(title, shown, rows, confusions, digits=digits)
+    measured = ((c, made.report.total(c)) for c in made.report.footer if c.kind != "pairs")
+    shown |= {c.title: _written(c, v, digits) for c, v in measured if v is not None}
+    left_out = len(rows) - PAGE_ROWS
+    if left_out > 0:
+        rows = rows.only(worst_of(evaluation, rows.labels, PAGE_ROWS))
+    confusions = None
+    if not evaluation.is_multilabel:
+        confusions = Confusions(grid(evaluation), pairs(evaluation, most_pairs))
+    return page(title, shown, rows, confusions, digits=digits, left_out=max(left_out, 0))
 
 
-def _measured(evaluation: Evaluation) -> dict[str, float | None]:
-    """Return the totals of a page by title; None is what the task has not."""
-    totals, scores = evaluation.totals, evaluation.scores
-    measured = {
-        "Subset accuracy" if evaluation.is_multilabel else "Accuracy": totals.accuracy,
-        "Hamming loss": totals.hamming_loss,
-        "Balanced accuracy": totals.balanced_accuracy,
-        "Micro F1": totals.micro.f1 if evaluation.is_multilabel else None,
-        "Macro F1": totals.macro.f1,
-        "Weighted F1": totals.weighted.f1,
-        "Cohen's kappa": totals.kappa,
-        "MCC": totals.mcc,
-    }
-    if scores is not None:
-        measured |= {f"Top-{k} accuracy": share for k, share in scores.topk.items()}
-        measured |= {"Log-loss": scores.log_loss, "Calibration error": scores.ece}
-        if scores.ranking is not None and evaluation.is_multilabel:
-            measured |= {"Macro AUC": scores.ranking.macro_auc, "Macro AP": scores.ranking.macro_ap}
-    return measured
+def _written(column: Column, value: object, digits: int) -> str:
+    match value:
+        case [low, high]:
+            return f"{low:.{digits}f} to {high:.{digits}f}"
+        case int():
+            return f"{value:,}"
+    return f"{value:.{digits}f}"

@@ -14,7 +14,7 @@ from pttool.core.eval.metrics import (
 )
 from pttool.core.eval.rows import ClassRow, Pair
 from pttool.core.eval.score_metrics import ScoreCounter, ScoreMetrics
-from pttool.core.eval.types import Counts, Dropped, Predictions
+from pttool.core.eval.types import Beside, Counts, Dropped, Predictions
 from pttool.errors import InputError
 
 
@@ -31,6 +31,7 @@ class Evaluation:
     dropped: Dropped
     is_multilabel: bool = False
     threshold: float | None = None
+    beside: Beside | None = None
 
     def name(self, label: int) -> str:
         """Return the name of a class; without one, its number."""
@@ -68,6 +69,7 @@ def evaluate(
         None if scores is None else scores.result(),
         predictions.score_kind,
         predictions.dropped,
+        beside=predictions.beside,
     )
 
 

@@ -1,14 +1,18 @@
 """Gates for continuous integration: metrics that must not fall below a threshold."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
+from itertools import islice
 
 from pttool.core.eval.evaluate import Evaluation
 from pttool.core.eval.intervals import Interval
-from pttool.errors import UsageError
+from pttool.errors import CheckFailedError, UsageError
 
 CLASS_METRICS = ("precision", "recall", "f1", "iou", "auc", "ap")
+LOSSES = ("log_loss", "brier", "ece", "hamming_loss")
+MOST_COMPARED = 20_000  # names that a misspelt one is held against
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +27,23 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a gate. An undefined value is None, and fails."""
+    """What came of a gate. An undefined value is None, and fails.
+
+    With `is_lower_end` the value is that of the metric's interval.
+    """
 
     gate: str
     value: float | None
     threshold: float
     passed: bool
+    is_lower_end: bool = False
 
 
 def parse_gate(text: str) -> Gate:
     """Return the gate of `METRIC=VALUE` or `METRIC:CLASS=VALUE`.
 
-    Raises UsageError for anything else. Whether the metric and class exist is seen in `check`.
+    A metric may be spelt as its path in JSON: `macro.f1`, `topk.5`. Raises UsageError for anything
+    else. Whether the metric and class exist is seen in `check`.
     """
     left, equals, right = text.rpartition("=")
     metric, colon, of = left.partition(":")
@@ -46,7 +55,11 @@ def parse_gate(text: str) -> Gate:
         raise UsageError(
             f"--fail-under {text!r}: is not METRIC=VALUE", "accuracy=0.9, recall:cat=0.8"
         )
-    return Gate(text, metric, of if colon else None, threshold)
+    if metric in LOSSES:
+        message = f"--fail-under {text}: {metric} is a loss, of which less is better"
+        raise UsageError(message, "gates are lower bounds, as of accuracy, macro_f1 or macro_auc")
+    spelt = re.sub(r"^topk[._]", "top", metric).replace(".", "_")
+    return Gate(text, spelt, of if colon else None, threshold)
 
 
 def check(
@@ -59,16 +72,36 @@ def check(
     return [_outcome(gate, evaluation, intervals) for gate in gates]
 
 
+def failure(outcomes: Sequence[Outcome]) -> CheckFailedError | None:
+    """Return the error of the gates that failed, on one line."""
+    failed = [outcome for outcome in outcomes if not outcome.passed]
+    if not failed:
+        return None
+    told = "; ".join(f"{outcome.gate}: {_told(outcome)}" for outcome in failed)
+    return CheckFailedError(f"{len(failed)} of {len(outcomes)} gates failed: {told}")
+
+
+def _told(outcome: Outcome) -> str:
+    if outcome.value is None:
+        return "is undefined"
+    shown = f"{outcome.value:.6g}"
+    if float(shown) >= outcome.threshold:
+        shown = repr(outcome.value)
+    return f"the lower end of its interval is {shown}" if outcome.is_lower_end else f"is {shown}"
+
+
 def _outcome(
     gate: Gate, evaluation: Evaluation, intervals: Mapping[str, Interval] | None
 ) -> Outcome:
     value = _of_class(gate, evaluation) if gate.of is not None else _of_all(gate, evaluation)
+    on_interval = intervals is not None and value is not None
     if intervals is not None and value is not None:
         if gate.of is not None or gate.metric not in intervals:
             known = ", ".join(intervals)
             raise UsageError(f"--fail-on-ci: {gate.text} has no interval", f"those have: {known}")
         value = intervals[gate.metric][0]
-    return Outcome(gate.text, value, gate.threshold, value is not None and value >= gate.threshold)
+    passed = value is not None and value >= gate.threshold
+    return Outcome(gate.text, value, gate.threshold, passed, on_interval)
 
 
 def values(evaluation: Evaluation) -> dict[str, float | None]:
@@ -95,9 +128,13 @@ def values(evaluation: Evaluation) -> dict[str, float | None]:
 def _of_all(gate: Gate, evaluation: Evaluation) -> float | None:
     known = values(evaluation)
     if gate.metric not in known:
-        nearest = ", ".join(get_close_matches(gate.metric, known, 3, 0.0))
+        nearest = get_close_matches(gate.metric, known, 3, 0.0)
+        if gate.metric in CLASS_METRICS:
+            averages = [name for name in known if name.endswith(f"_{gate.metric}")]
+            nearest = [*(averages or nearest), f"{gate.metric}:CLASS"]
         raise UsageError(
-            f"--fail-under {gate.text}: no metric {gate.metric!r}", f"nearest: {nearest}"
+            f"--fail-under {gate.text}: no metric {gate.metric!r} of the whole",
+            f"nearest: {', '.join(nearest)}",
         )
     return known[gate.metric]
 
@@ -119,8 +156,19 @@ def _of_class(gate: Gate, evaluation: Evaluation) -> float | None:
 
 
 def _label(gate: Gate, evaluation: Evaluation) -> int:
-    names = {evaluation.name(label): label for label in range(evaluation.counts.num_classes)}
-    if gate.of not in names:
-        nearest = ", ".join(get_close_matches(str(gate.of), names, 3, 0.0))
-        raise UsageError(f"--fail-under {gate.text}: no class {gate.of!r}", f"nearest: {nearest}")
-    return names[gate.of]
+    """Return the class of that name, else of that label. Raises UsageError for none or several."""
+    of, every = str(gate.of), range(evaluation.counts.num_classes)
+    named = [label for label in every if evaluation.name(label) == of]
+    if len(named) > 1:
+        raise UsageError(
+            f"--fail-under {gate.text}: {of!r} names {len(named)} classes, "
+            f"{named[0]} and {named[1]}{' among them' if named[2:] else ''}",
+            f"give the label instead: {gate.metric}:{named[0]}",
+        )
+    if named:
+        return named[0]
+    if re.fullmatch("[0-9]{1,9}", of) and int(of) in every:
+        return int(of)
+    known = islice(map(evaluation.name, every), MOST_COMPARED)
+    nearest = ", ".join(get_close_matches(of[:200], list(known), 3, 0.0))
+    raise UsageError(f"--fail-under {gate.text}: no class {of!r}", f"nearest: {nearest}")

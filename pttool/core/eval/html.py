@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from html import escape
 
 from pttool.core.eval.rows import ClassRow, Pair
+from pttool.core.printable import printable
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --hot: 210, 60, 40; --good: 40, 130, 90; }
@@ -44,36 +45,49 @@ def page(
     confusions: "Confusions | None" = None,
     *,
     digits: int = 3,
+    left_out: int = 0,
 ) -> str:
     """Return the page. Names are escaped; nothing is loaded from elsewhere.
 
-    Without confusions, as of several labels per sample, they are left out.
+    Without confusions, as of several labels per sample, they are left out. `left_out` classes are
+    not among the rows, which then are the worst.
     """
     told = [] if confusions is None else [_grid(confusions.grid), _pairs(confusions.pairs)]
     parts = [
         "<!doctype html>",
-        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>',
+        f'<html lang="en"><head><meta charset="utf-8"><title>{_safe(title)}</title>',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<style>{STYLE}</style></head><body>",
-        f"<h1>{escape(title)}</h1>",
+        f"<h1>{_safe(title)}</h1>",
         _totals(totals),
         *told,
-        _classes(rows, digits, with_confused=confusions is not None),
+        _classes(rows, digits, left_out, with_confused=confusions is not None),
         f"<script>{SCRIPT}</script></body></html>\n",
     ]
     return "\n".join(parts)
 
 
-class Grid:
-    """The part of a confusion matrix that is shown: the classes with the most errors.
+def _safe(name: str) -> str:
+    return escape(printable(name))
 
-    `cells[i][j]` counts the samples of class i predicted to be class j; `left_out` says how many
-    classes are not shown.
+
+class Grid:
+    """The part of a confusion matrix that is shown: the classes of the most confused pairs.
+
+    `cells[i][j]` counts the samples of class i predicted to be class j, of `samples[i]` in all;
+    `left_out` says how many classes are not shown.
     """
 
-    def __init__(self, names: Sequence[str], cells: Sequence[Sequence[int]], left_out: int) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        cells: Sequence[Sequence[int]],
+        samples: Sequence[int],
+        left_out: int,
+    ) -> None:
         self.names = names
         self.cells = cells
+        self.samples = samples
         self.left_out = left_out
 
 
@@ -93,34 +107,38 @@ def _totals(totals: Mapping[str, str]) -> str:
 
 
 def _grid(grid: Grid) -> str:
+    if not grid.names:
+        return ""
     heading = "Confusion matrix"
     if grid.left_out:
-        heading += f" of the {len(grid.names)} classes with the most errors"
-    head = "".join(f"<th>{escape(name)}</th>" for name in grid.names)
+        heading += f" of the {len(grid.names)} classes in the most confused pairs"
+    names = [*grid.names, "other classes"] if grid.left_out else grid.names
+    head = "".join(f"<th>{_safe(name)}</th>" for name in names)
     body = "".join(_grid_row(grid, index) for index in range(len(grid.names)))
     return (
         f"<h2>{heading}</h2><p>Rows are labels, columns predictions; red marks errors, by their "
-        'share of the row.</p><div class="wide"><table class="heat">'
+        'share of all samples with the label.</p><div class="wide"><table class="heat">'
         f"<thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
 def _grid_row(grid: Grid, index: int) -> str:
-    counts = grid.cells[index]
-    total = sum(counts) or 1
+    counts, total = list(grid.cells[index]), grid.samples[index] or 1
+    if grid.left_out:
+        counts.append(grid.samples[index] - sum(counts))
     cells = []
     for column, count in enumerate(counts):
         colour = "--good" if column == index else "--hot"
         shade = f' style="background: rgba(var({colour}), {count / total:.3f})"' if count else ""
         cells.append(f"<td{shade}>{count or ''}</td>")
-    return f'<tr><th class="text">{escape(grid.names[index])}</th>{"".join(cells)}</tr>'
+    return f'<tr><th class="text">{_safe(grid.names[index])}</th>{"".join(cells)}</tr>'
 
 
 def _pairs(pairs: Sequence[Pair]) -> str:
     if not pairs:
         return "<h2>Most confused pairs</h2><p>None: every prediction is right.</p>"
     rows = "".join(
-        f'<tr><td>{escape(pair.label_name)}</td><td class="text">{escape(pair.predicted_name)}</td>'
+        f'<tr><td>{_safe(pair.label_name)}</td><td class="text">{_safe(pair.predicted_name)}</td>'
         f"<td>{pair.count}</td></tr>"
         for pair in pairs
     )
@@ -130,7 +148,7 @@ def _pairs(pairs: Sequence[Pair]) -> str:
     )
 
 
-def _classes(rows: Sequence[ClassRow], digits: int, *, with_confused: bool) -> str:
+def _classes(rows: Sequence[ClassRow], digits: int, left_out: int, *, with_confused: bool) -> str:
     with_auc = any(row.auc is not None for row in rows)
     titles = ["Class", "Label", "Samples", "Precision", "Recall", "F1"]
     titles += ["AUC", "AP"] if with_auc else []
@@ -140,8 +158,11 @@ def _classes(rows: Sequence[ClassRow], digits: int, *, with_confused: bool) -> s
         for title in titles
     ).replace("<th>Confused", '<th class="text" data-text="1">Confused')
     body = "".join(_class(row, with_auc, with_confused, digits) for row in rows)
+    heading = "<h2>Classes</h2>"
+    if left_out:
+        heading += f"<p>The {len(rows):,} with the lowest F1; {left_out:,} more are in the CSV.</p>"
     return (
-        f'<h2>Classes</h2><div class="wide"><table id="classes"><thead><tr>{head}</tr></thead>'
+        f'{heading}<div class="wide"><table id="classes"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 
@@ -155,9 +176,9 @@ def _class(row: ClassRow, with_auc: bool, with_confused: bool, digits: int) -> s
         else f'<td data-key="{number!r}">{number:.{digits}f}</td>'
         for number in numbers
     )
-    confused = ", ".join(f"{escape(other.name)}: {other.count}" for other in row.confused)
+    confused = ", ".join(f"{_safe(other.name)}: {other.count}" for other in row.confused)
     others = f'<td class="text">{confused}</td>' if with_confused else ""
     return (
-        f"<tr><td>{escape(row.name)}</td><td>{row.label}</td><td>{row.support}</td>"
+        f"<tr><td>{_safe(row.name)}</td><td>{row.label}</td><td>{row.support}</td>"
         f"{scores}{others}</tr>"
     )

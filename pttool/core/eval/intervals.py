@@ -7,10 +7,12 @@ from statistics import NormalDist
 import numpy as np
 
 from pttool.core.eval.metrics import Macro
-from pttool.core.eval.resample import resample
+from pttool.core.eval.resample import resample, resamples_of
 from pttool.core.eval.types import Counts, Flags, Floats
 
 Interval = tuple[float, float]
+RESAMPLES = 1000
+CELLS = 1 << 14  # resamples x classes worked on at a time: what a cache holds
 EXACT_PAIRS = 4096  # discordant pairs up to which McNemar's p is a quotient of whole numbers
 
 
@@ -33,7 +35,7 @@ def wilson(hits: int, n: int, confidence: float = 0.95) -> Interval:
 def bootstrap(
     counts: Counts,
     *,
-    resamples: int = 1000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
     confidence: float = 0.95,
     macro: Macro = "seen",
@@ -43,7 +45,8 @@ def bootstrap(
 
     Keys: accuracy, balanced_accuracy, kappa, mcc, macro_precision, macro_recall, macro_f1,
     weighted_precision, weighted_f1. Drawing cells with their shares is drawing samples with
-    replacement; see `resample` for the one approximation, of very large tables of errors. As in
+    replacement; see `resample` for the approximations, of very large tables, and
+    `resamples_of` for when fewer are drawn. As in
     `totals`, 0/0 is 0.0 and each resample's macro average is over what it has seen.
     """
     if counts.n == 0:
@@ -53,13 +56,20 @@ def bootstrap(
     # A class without samples never gets any: it only counts in a macro average over all classes.
     present = np.flatnonzero(counts.support + counts.predicted)
     divisor = int(chosen.sum()) if macro == "all" else None
-    drawn: dict[str, list[Floats]] = {}
+    sums = []
     generator = np.random.default_rng(seed)
-    for hits, support, predicted in resample(counts, present, resamples, generator):
-        part = _metrics(hits, support, predicted, chosen[present], divisor)
-        for name, values in part.items():
-            drawn.setdefault(name, []).append(values)
-    return {name: _percentiles(np.concatenate(v), confidence) for name, v in drawn.items()}
+    present = present[np.argsort(counts.hits[present], kind="stable")]  # as they are drawn
+    for margins in resample(
+        counts, present, resamples_of(counts, len(present), resamples), generator
+    ):
+        sums.append(_sums(margins, chosen[present]))
+    drawn = _metrics(np.concatenate(sums, axis=1), divisor)
+    return {name: _percentiles(values, confidence) for name, values in drawn.items()}
+
+
+def resamples_drawn(counts: Counts, wanted: int = RESAMPLES) -> int:
+    """Return how many resamples `bootstrap` draws of these counts."""
+    return resamples_of(counts, int(np.count_nonzero(counts.support + counts.predicted)), wanted)
 
 
 def paired_bootstrap(
@@ -133,35 +143,64 @@ def _tail_ratio(k: int, n: int) -> float:
     return total
 
 
-def _metrics(
-    hits: Floats, support: Floats, predicted: Floats, chosen: Flags, divisor: int | None
-) -> dict[str, Floats]:
-    """Return each metric of resampled margins (resamples, classes)."""
-    n = support.sum(1)
-    precision, recall, f1 = (
-        _ratio(part, whole)
-        for part, whole in ((hits, predicted), (hits, support), (2 * hits, support + predicted))
-    )
-    with_support = (support > 0).sum(1)
-    seen = ((support + predicted > 0) & chosen).sum(1) if divisor is None else np.array(divisor)
-    correct, chance = hits.sum(1), _dot(support, predicted)
+def _sums(margins: tuple[Floats, Floats, Floats], chosen: Flags) -> Floats:
+    """Return what the metrics need of hits, support and predicted (resamples, classes).
+
+    They are sums over classes, taken block by block: (13, resamples). See `_metrics`.
+    """
+    resamples, classes = margins[0].shape
+    found = np.zeros((13, resamples))
+    weight = chosen.astype(np.float64)
+    rows, columns = max(1, CELLS // classes), min(CELLS, classes)
+    for row in range(0, resamples, rows):
+        for column in range(0, classes, columns):
+            part = slice(row, row + rows), slice(column, column + columns)
+            hits, support, predicted = (margin[part] for margin in margins)
+            found[:, part[0]] += _sums_of(hits, support, predicted, weight[part[1]])
+    return found
+
+
+def _sums_of(hits: Floats, support: Floats, predicted: Floats, weight: Floats) -> list[Floats]:
+    both = support + predicted
+    # Whole numbers, and no hits where there are none: 0 / 1 stands for 0 / 0.
+    precision, recall = hits / np.maximum(predicted, 1.0), hits / np.maximum(support, 1.0)
+    f1 = 2 * hits / np.maximum(both, 1.0)
+    seen = np.minimum(both, 1.0)
+    return [
+        support.sum(1), hits.sum(1),
+        _dot(support, predicted), _dot(support, support), _dot(predicted, predicted),
+        recall.sum(1), np.minimum(support, 1.0).sum(1),
+        *(_weighed(values, weight) for values in (seen, precision, recall, f1)),
+        _dot(precision, support), _dot(f1, support),
+    ]  # fmt: skip
+
+
+def _metrics(sums: Floats, divisor: int | None) -> dict[str, Floats]:
+    """Return each metric of resampled tables."""
+    (
+        n, correct, chance, labels, predictions, recalls, with_support,
+        seen, precision, recall, f1, by_precision, by_f1,
+    ) = sums  # fmt: skip
+    averaged = seen if divisor is None else np.full(len(n), float(divisor))
     square = n * n
-    spread = (square - _dot(support, support)) * (square - _dot(predicted, predicted))
-
-    def macro(values: Floats) -> Floats:
-        return _ratio(values @ chosen.astype(np.float64), seen)
-
+    spread = (square - labels) * (square - predictions)
     return {
         "accuracy": _ratio(correct, n),
-        "balanced_accuracy": _ratio(recall.sum(1), with_support),
+        "balanced_accuracy": _ratio(recalls, with_support),
         "kappa": _ratio(n * correct - chance, square - chance),
         "mcc": _ratio(n * correct - chance, np.sqrt(np.maximum(spread, 0.0))),
-        "macro_precision": macro(precision),
-        "macro_recall": macro(recall),
-        "macro_f1": macro(f1),
-        "weighted_precision": _ratio(_dot(precision, support), n),
-        "weighted_f1": _ratio(_dot(f1, support), n),
+        "macro_precision": _ratio(precision, averaged),
+        "macro_recall": _ratio(recall, averaged),
+        "macro_f1": _ratio(f1, averaged),
+        "weighted_precision": _ratio(by_precision, n),
+        "weighted_f1": _ratio(by_f1, n),
     }
+
+
+def _weighed(values: Floats, weight: Floats) -> Floats:
+    # Not @: its threads cost more than such a small product.
+    sums: Floats = np.einsum("ij,j->i", values, weight)
+    return sums
 
 
 def _dot(a: Floats, b: Floats) -> Floats:
@@ -170,8 +209,8 @@ def _dot(a: Floats, b: Floats) -> Floats:
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
-    nothing = whole == 0
-    quotient: Floats = np.where(nothing, 0.0, part) / np.where(nothing, 1.0, whole)
+    quotient = np.zeros(part.shape)
+    np.divide(part, whole, out=quotient, where=whole != 0)
     return quotient
 
 

@@ -1,7 +1,8 @@
 """Which of a table's columns hold the labels, the predictions, the scores and the index."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pttool.core.eval.tables import Shape, Table
 from pttool.errors import InputError, UsageError
@@ -22,6 +23,7 @@ INDEX_KEYS = ("index", "idx", "sample_id")
 class Keys:
     """The columns to read. Without a prediction it comes from the scores.
 
+    `beside` is a prediction saved beside scores, which is only compared with theirs.
     `are_sets`: labels and predictions have a column per class, of 0 and 1.
     """
 
@@ -30,10 +32,11 @@ class Keys:
     scores: str | None
     index: str | None
     are_sets: bool = False
+    beside: str | None = None
 
     def wanted(self) -> tuple[str, ...]:
         """Return the keys, each once."""
-        keys = (self.true, self.pred, self.scores, self.index)
+        keys = (self.true, self.pred, self.scores, self.index, self.beside)
         return tuple(dict.fromkeys(key for key in keys if key is not None))
 
 
@@ -41,7 +44,7 @@ def choose_keys(table: Table, true: str | None, pred: str | None, scores: str | 
     """Return the columns that were named, and for those that weren't, the usual names.
 
     Scores that aren't named are used where they are (N, C) and no prediction is named: a
-    prediction beside them is left unread. Raises UsageError for two possible choices, InputError
+    prediction beside them is only compared. Raises UsageError for two possible choices, InputError
     for a missing column, and both for shapes that don't go together.
     """
     if pred is not None and scores is not None:
@@ -88,11 +91,25 @@ def _complete(
     table: Table, true: str | None, pred: str | None, scores: str | None, *, are_sets: bool = False
 ) -> Keys:
     if true is None or (pred is None and scores is None):
-        raise _missing(table, true)
+        raise _missing(table, true, pred or scores)
     index = next((key for key in INDEX_KEYS if key in table.keys), None)
     keys = Keys(true, pred, scores, index, are_sets)
     check_shapes(table.name, table.shapes, keys)
-    return keys
+    return keys if pred is not None else replace(keys, beside=_beside(table, keys))
+
+
+def _beside(table: Table, keys: Keys) -> str | None:
+    """Return the prediction saved beside scores, if there is one that can be compared."""
+    usual = [pred for true, pred in PAIRS if true == keys.true and pred in table.keys]
+    for pred in (*usual, *(key for key in PRED_KEYS if key in table.keys)):
+        is_wide = pred in table.wide and (keys.are_sets or pred not in table.shapes)
+        if pred == keys.true or is_wide != keys.are_sets:
+            continue
+        with contextlib.suppress(InputError, UsageError):
+            check_shapes(table.name, table.shapes, replace(keys, pred=pred))
+            next(table.read((pred,), 1), None)
+            return pred
+    return None
 
 
 def check_shapes(name: str, shapes: Mapping[str, Shape], keys: Keys) -> None:
@@ -202,10 +219,23 @@ def _only(table: Table, option: str, found: Sequence[str]) -> str | None:
     return found[0] if found else None
 
 
-def _missing(table: Table, true: str | None) -> InputError:
-    wanted = "label" if true is None else "prediction"
+def _missing(table: Table, true: str | None, answer: str | None) -> InputError:
+    """Say which half of a pair is missing; one half alone never names its partner by itself."""
+    true = true or next((key for key in TRUE_KEYS if key in table.keys), None)
+    answer = answer or next((key for key in PRED_KEYS if key in table.keys), None)
+    if true is not None and answer is not None:
+        message = f"{table.name}: {true!r} and {answer!r} are no usual pair"
+        return InputError(message, f"if they belong together: --true {true} --pred {answer}")
+    others = _listed([key for key in table.keys if key not in (true, answer)])
+    among = f"by a usual name among {others}" if others else "beside it"
+    if true is not None:
+        message = f"{table.name}: has {true!r}, but no prediction and no scores {among}"
+        return InputError(message, "name one of the two: --pred KEY or --scores KEY")
+    if answer is not None:
+        message = f"{table.name}: has {answer!r}, but no labels {among}"
+        return InputError(message, "name them: --true KEY")
     return InputError(
-        f"{table.name}: has no {wanted} by a usual name among {_listed(table.keys)}",
+        f"{table.name}: has no labels and no predictions {among}",
         "name the columns: --true KEY, and --pred KEY or --scores KEY",
     )
 

@@ -1,5 +1,6 @@
 """Which classes are listed in which order, and their rows; each is made when it is asked for."""
 
+import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -25,6 +26,12 @@ class Rows(Sequence[ClassRow]):
         self.labels = labels
         self._confused = confused(evaluation.counts, by)
         self._most = most
+
+    def only(self, labels: Ints) -> "Rows":
+        """Return the rows of these classes."""
+        rows = copy.copy(self)
+        rows.labels = labels
+        return rows
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -109,9 +116,14 @@ def listed(
     elif sort not in (None, "label"):
         column = counts.support if sort == "support" else getattr(classes, sort or "")
         labels = labels[np.argsort(-column[labels], kind="stable")]
-    if worst is not None:
-        labels = labels[np.argsort(classes.f1[labels], kind="stable")[:worst]]
-    return labels
+    return labels if worst is None else worst_of(evaluation, labels, worst)
+
+
+def worst_of(evaluation: Evaluation, labels: Ints, most: int) -> Ints:
+    """Return the classes with the lowest F1, lowest first; those that never occur come last."""
+    counts, f1 = evaluation.counts, evaluation.classes.f1[labels]
+    never = (counts.support + counts.predicted)[labels] == 0
+    return labels[np.lexsort((f1, never))[:most]]
 
 
 def _undefined(precision: bool, recall: bool, f1: bool) -> tuple[str, ...]:

@@ -118,6 +118,7 @@ def evaluate_sets(predictions: Predictions, *, macro: Macro = "seen") -> Evaluat
         predictions.dropped,
         is_multilabel=True,
         threshold=predictions.threshold,
+        beside=predictions.beside,
     )
 
 

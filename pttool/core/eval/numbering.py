@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from pttool.core.eval.refusals import Refusals
 from pttool.core.eval.tables import Column
 from pttool.core.eval.types import Ints
-from pttool.errors import InputError
 
 LARGEST_EXACT = 2**53  # above it a float stands for several integers
 NOT_WHOLE = "which is no class number"
@@ -33,11 +32,12 @@ class Place:
 class Numbering:
     """How text becomes class numbers: a whole number is one, and other text is a name.
 
-    `ambiguous` are names that look like the number of another class.
+    `ambiguous` are names that look like the number of another class, `shared` those of several.
     """
 
     by_name: Mapping[str, int]
     ambiguous: frozenset[str]
+    shared: frozenset[str] = frozenset()
 
     def numbers(self, column: Column, place: Place, refusals: Refusals) -> Ints:
         """Return the class numbers of a column; what has none becomes 0 and is noted."""
@@ -52,7 +52,7 @@ class Numbering:
             refusals.add(place.key, fault, np.array(rows) + place.row, (place.file, held), hint)
         digits = as_digits(column)
         if digits is not None:
-            return whole_numbers(digits, place, refusals)
+            return whole_numbers(digits, place, refusals, column)
         return self._by_name(column, place, refusals)
 
     def _by_name(self, texts: list[str], place: Place, refusals: Refusals) -> Ints:
@@ -65,7 +65,7 @@ class Numbering:
                 numbers[row] = whole_numbers(digits, replace(place, row=place.row + row), refusals)[
                     0
                 ]
-            elif number is None:
+            elif number is None or text in self.shared:
                 unknown.append(row)
             else:
                 numbers[row] = number
@@ -76,6 +76,10 @@ class Numbering:
         return numbers
 
     def _unknown(self, text: str) -> tuple[str, str]:
+        if not text:
+            return "which is empty", "fill or drop such rows"
+        if text in self.shared:
+            return "which names several classes", "save class numbers, or rename the classes"
         if not self.by_name:
             return "where the file begins with numbers", "if these are names: --classes FILE"
         nearest = get_close_matches(text[:200], self.by_name, 3)
@@ -88,29 +92,33 @@ class Numbering:
 
 
 def numbering_of(names: Mapping[int, str], *, is_text: bool) -> Numbering:
-    """Return how text is read. Raises InputError for a name twice, if labels are text."""
+    """Return how text is read, if labels are text."""
     by_name: dict[str, int] = {}
+    shared = set()
     for number, name in sorted(names.items()) if is_text else ():
         if name in by_name:
-            raise InputError(
-                f"classes {by_name[name]} and {number} are both named {name!r}",
-                "labels that are text need names that differ; or save class numbers",
-            )
-        by_name[name] = number
+            shared.add(name)
+        by_name.setdefault(name, number)
     ambiguous = {name for name, number in by_name.items() if WHOLE.fullmatch(name)}
-    ambiguous -= {name for name in ambiguous if float(name) == by_name[name]}
-    return Numbering(by_name, frozenset(ambiguous))
+    ambiguous -= {name for name in ambiguous - shared if float(name) == by_name[name]}
+    return Numbering(by_name, frozenset(ambiguous), frozenset(shared))
 
 
-def whole_numbers(array: NDArray[Any], place: Place, refusals: Refusals) -> Ints:
-    """Return integers, bool or integral floats as int64; anything else becomes 0 and is noted."""
+def whole_numbers(
+    array: NDArray[Any], place: Place, refusals: Refusals, texts: list[str] | None = None
+) -> Ints:
+    """Return integers, bool or integral floats as int64; anything else becomes 0 and is noted.
+
+    `texts` are what the numbers were read from: too large a one is shown as it was.
+    """
     flat = array.reshape(-1)
     if flat.dtype.kind == "f":
         flat = flat.astype(np.float64, copy=False)
         whole = np.isfinite(flat)
         finite = np.where(whole, flat, 0)
         whole &= (np.abs(finite) <= LARGEST_EXACT) & (finite == np.floor(finite))
-        _refuse(flat, ~whole, place, refusals, "save class numbers: array.astype(int)")
+        hint = "save class numbers: array.astype(int)"
+        _refuse(flat, ~whole, place, refusals, hint, texts)
         return np.where(whole, flat, 0).astype(np.int64)
     if flat.dtype == np.uint64:
         large = flat > np.uint64(2**63 - 1)
@@ -120,11 +128,18 @@ def whole_numbers(array: NDArray[Any], place: Place, refusals: Refusals) -> Ints
 
 
 def _refuse(
-    flat: NDArray[Any], bad: NDArray[np.bool_], place: Place, refusals: Refusals, hint: str
+    flat: NDArray[Any],
+    bad: NDArray[np.bool_],
+    place: Place,
+    refusals: Refusals,
+    hint: str,
+    texts: list[str] | None = None,
 ) -> None:
     rows = np.flatnonzero(bad)
     if len(rows):
         held = str(flat[rows[0]])
+        if held == "inf" and texts is not None:
+            held = _shown(texts[rows[0]])
         refusals.add(place.key, NOT_WHOLE, rows + place.row, (place.file, held), hint)
 
 

@@ -30,7 +30,7 @@ from pttool.core.eval.score_columns import are_in_unit_interval, are_probabiliti
 from pttool.core.eval.set_samples import THRESHOLD, set_samples
 from pttool.core.eval.sources import FileArgument
 from pttool.core.eval.tables import Table
-from pttool.core.eval.types import Predictions, Task
+from pttool.core.eval.types import Beside, Predictions, Task
 from pttool.errors import InputError, UsageError
 
 
@@ -40,7 +40,7 @@ def open_predictions(
     true: str | None = None,
     pred: str | None = None,
     scores: str | None = None,
-    classes: Path | None = None,
+    classes: Path | dict[int, str] | None = None,
     num_classes: int | None = None,
     ignore_index: int | None = None,
     drop_nan: bool = False,
@@ -50,10 +50,10 @@ def open_predictions(
 ) -> Predictions:
     """Return the predictions in FILEs, which are shards of one run, or in two .npy files.
 
-    `true`, `pred` and `scores` name columns; without FILES they name .npy files. The number of
-    classes is `num_classes`, else that of the file `classes`, the score columns or the names;
-    else None. Scores are probabilities if every row of the first block lies in 0..1 and sums to
-    1, else logits.
+    `true`, `pred` and `scores` name columns; without FILES they name .npy files. The names are
+    those of the file `classes`, or as `read_classes` returns them. The number of classes is
+    `num_classes`, else that of `classes`, the score columns or the names; else None. Scores are
+    probabilities if every row of the first block lies in 0..1 and sums to 1, else logits.
 
     Of the task "pixels" labels and predictions are maps, of which each pixel is a sample. Of
     "multilabel" they are (N, C) of 0 and 1; without a prediction, or with a `threshold`, a class is
@@ -81,7 +81,7 @@ def open_predictions(
                 by_threshold=threshold is not None,
             )
         shards = _open_shards(files, task, choose)
-    names = read_classes(classes) if classes is not None else {}
+    names = read_classes(classes) if isinstance(classes, Path) else classes or {}
     if task == "multilabel":
         if ignore_index is not None:
             raise UsageError("--ignore-index: needs one class per sample", "leave it out")
@@ -89,13 +89,28 @@ def open_predictions(
         return _label_sets(shards, names, num_classes, block_rows, rules)
     numbering, names, width = _look_ahead(shards, names, block_rows)
     count = _count_classes(num_classes, names, width)
-    rules = Rules(numbering, count, None, ignore_index, drop_nan)
+    by_names = len(names) if names and num_classes is None and width is None else None
+    rules = Rules(numbering, count, None, ignore_index, drop_nan, names=by_names)
     if width is not None:
         block = next(read_samples(shards, block_rows, Reading(rules), class_samples))
         rules = replace(rules, score_kind=_score_kind(block.scores, are_probabilities))
-    reading = Reading(rules)
+    reading = Reading(rules, beside=_beside(shards[0].keys))
     blocks = read_samples(shards, block_rows, reading, class_samples)
-    return Predictions(blocks, count, names, rules.score_kind, reading.dropped)
+    return Predictions(
+        blocks, count, names, rules.score_kind, reading.dropped, beside=reading.beside
+    )
+
+
+def _beside(keys: Keys, *, by_threshold: bool = False) -> Beside | None:
+    """Return the counter of a prediction saved beside scores: which of the two predicts."""
+    if keys.scores is None:
+        return None
+    if keys.beside is not None:
+        is_asked = keys.are_sets and by_threshold
+        option = "leave out --threshold" if is_asked else f"--pred {keys.beside}"
+        return Beside(keys.scores, keys.beside, option)
+    option = f"--threshold {THRESHOLD}"
+    return None if keys.pred is None else Beside(keys.pred, keys.scores, option)
 
 
 def _label_sets(
@@ -107,6 +122,7 @@ def _label_sets(
 ) -> Predictions:
     """Return predictions of several labels per sample; the first block says how many classes."""
     keys = shards[0].keys
+    beside = _beside(keys, by_threshold=rules.threshold is not None)
     if keys.pred is None and rules.threshold is None:
         rules = replace(rules, threshold=THRESHOLD)
     block = next(read_samples(shards, rows, _reading_sets(rules), set_samples))
@@ -114,11 +130,11 @@ def _label_sets(
     rules = replace(rules, num_classes=count)
     if block.scores is not None:
         rules = replace(rules, score_kind=_score_kind(block.scores, are_in_unit_interval))
-    reading = _reading_sets(rules)
+    reading = replace(_reading_sets(rules), beside=beside)
     blocks = read_samples(shards, rows, reading, set_samples)
     return Predictions(
         blocks, count, names, rules.score_kind, reading.dropped,
-        is_multilabel=True, threshold=rules.threshold,
+        is_multilabel=True, threshold=rules.threshold, beside=reading.beside,
     )  # fmt: skip
 
 
@@ -186,7 +202,9 @@ def _look_ahead(
         keys = shard.keys
         answers = [columns[key] for key in (keys.true, keys.pred) if key is not None]
         texts = [column for column in answers if isinstance(column, list)]
-        if not names and any(as_digits(text) is None for text in texts):
+        # An empty cell is no name: that of a number is refused with its row when it is read.
+        filled = [[cell for cell in text if cell] for text in texts]
+        if not names and any(as_digits(text) is None for text in filled):
             if keys.scores is not None or len(texts) < len(answers):
                 raise _needs_names(shard)
             names = dict(enumerate(sorted(_vocabulary(shards, rows))))

@@ -5,12 +5,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pttool.core.eval.poisson import PoissonTable
 from pttool.core.eval.types import Counts, Floats, Ints
 
 ELEMENTS = 1_000_000  # resamples x classes held at a time
-# Rough costs of the exact ways, in ns: of a cell drawn, and of an error drawn.
-CELL_NS, ERROR_NS = 80, 8
-PATIENCE_NS = 2_000_000_000
+# Rough costs of the exact ways, in ns: of a cell drawn, of an error, and of the hits of a class.
+CELL_NS, ERROR_NS, HITS_NS = 80, 8, 150
+PATIENCE_NS = 1_000_000_000
+# Of Poisson counts: of an error cell, and of a class with its metrics.
+POISSON_NS, CLASS_NS = 6, 15
+LARGE_PATIENCE_NS = 5_000_000_000
+FEWEST = 200
 MOST_COVARIANCES = 4_000_000  # cells of a matrix of classes x classes
 
 Margins = tuple[Floats, Floats, Floats]
@@ -21,15 +26,22 @@ def resample(
 ) -> Iterator[Margins]:
     """Yield hits, support and predicted of resampled tables: (some resamples, len(classes)) each.
 
-    `classes` are those with a sample or a prediction, ascending. The cells are drawn from a
+    `classes` are those with a sample or a prediction. The cells are drawn from a
     multinomial distribution with their shares, which is what drawing n samples with replacement
     gives. Only the margins are wanted, so the errors are drawn in the cheaper of two exact ways:
     cell by cell, or error by error.
 
-    Where both would take more than about 2 s and the classes are few enough, the resampled errors
-    per label are exact and the errors per prediction, given those, are drawn from the normal
-    distribution with the multinomial's mean and covariance, rounded and not below 0.
+    Where that would take more than about 1 s there are two approximations. With up to 2000 classes
+    the resampled errors per label are exact and the errors per prediction, given those, are drawn
+    from the normal distribution with the multinomial's mean and covariance, rounded and not below
+    0. With more, every cell is a Poisson count (see `poisson`).
     """
+    if _is_huge(counts, len(classes), resamples):
+        table = PoissonTable(counts, classes)
+        for _ in range(resamples):
+            one = table.margins(generator)
+            yield one[0][None], one[1][None], one[2][None]
+        return
     errors = _Errors.of(counts, classes)
     hits = counts.hits[classes]
     shares = np.append(hits, errors.total) / counts.n
@@ -54,10 +66,9 @@ class _Errors:
 
     @classmethod
     def of(cls, counts: Counts, classes: Ints) -> "_Errors":
-        label, prediction = (
-            np.searchsorted(classes, numbers)
-            for numbers in (counts.error_label, counts.error_prediction)
-        )
+        position = np.zeros(counts.num_classes, np.int64)
+        position[classes] = np.arange(len(classes))
+        label, prediction = position[counts.error_label], position[counts.error_prediction]
         return cls(label, prediction, counts.error_count, int(counts.error_count.sum()))
 
 
@@ -99,8 +110,8 @@ class _ByError:
         missed, mistaken = np.zeros((2, len(wrong), self.width))
         for row, number in enumerate(wrong.tolist()):
             drawn = generator.integers(0, len(self.label), number, np.uint32)
-            missed[row] = np.bincount(self.label[drawn], minlength=self.width)
-            mistaken[row] = np.bincount(self.prediction[drawn], minlength=self.width)
+            missed[row] = np.bincount(self.label.take(drawn), minlength=self.width)
+            mistaken[row] = np.bincount(self.prediction.take(drawn), minlength=self.width)
         return missed, mistaken
 
 
@@ -133,6 +144,25 @@ class _ByNormal:
 
 def _way(errors: _Errors, width: int, resamples: int) -> _ByCell | _ByError | _ByNormal:
     by_cell, by_error = CELL_NS * len(errors.count), ERROR_NS * errors.total
-    if min(by_cell, by_error) * resamples > PATIENCE_NS and width * width <= MOST_COVARIANCES:
+    if _is_long(min(by_cell, by_error), width, resamples) and width * width <= MOST_COVARIANCES:
         return _ByNormal.of(errors, width)
     return _ByError.of(errors, width) if by_error < by_cell else _ByCell(errors, width)
+
+
+def resamples_of(counts: Counts, classes: int, wanted: int) -> int:
+    """Return how many resamples to draw: fewer than wanted where they would take over 5 s."""
+    if not _is_huge(counts, classes, wanted):
+        return wanted
+    each = POISSON_NS * len(counts.error_count) + CLASS_NS * classes
+    return min(wanted, max(FEWEST, LARGE_PATIENCE_NS // each))
+
+
+def _is_huge(counts: Counts, classes: int, resamples: int) -> bool:
+    """Return whether a table is drawn as Poisson counts."""
+    cells, total = len(counts.error_count), int(counts.error_count.sum())
+    exact = min(CELL_NS * cells, ERROR_NS * total)
+    return classes * classes > MOST_COVARIANCES and _is_long(exact, classes, resamples)
+
+
+def _is_long(errors_ns: int, classes: int, resamples: int) -> bool:
+    return (errors_ns + HITS_NS * classes) * resamples > PATIENCE_NS

@@ -13,7 +13,7 @@ from pttool.core.eval.numbering import Numbering, Place, whole_numbers
 from pttool.core.eval.refusals import Refusals
 from pttool.core.eval.score_columns import are_finite, are_probabilities, argmax, as_scores
 from pttool.core.eval.tables import Column, Columns, Table
-from pttool.core.eval.types import Block, Dropped, Ints
+from pttool.core.eval.types import Beside, Block, Dropped, Flags, Ints
 from pttool.errors import InputError
 
 BLOCK_ROWS = 1 << 18
@@ -33,7 +33,8 @@ class Shard:
 class Rules:
     """How columns become samples, and which samples are left out.
 
-    `threshold` is the probability from which a class is predicted, of several per sample.
+    `threshold` is the probability from which a class is predicted, of several per sample. `names`
+    is how many names there are, where they alone say how many classes.
     """
 
     numbering: Numbering
@@ -42,6 +43,7 @@ class Rules:
     ignore_index: int | None = None
     drop_nan: bool = False
     threshold: float | None = None
+    names: int | None = None
 
 
 @dataclass(slots=True)
@@ -52,6 +54,7 @@ class Reading:
     dropped: Dropped = field(default_factory=Dropped)
     refusals: Refusals = field(default_factory=Refusals)
     seen: Seen = field(default_factory=Seen)
+    beside: Beside | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ class Part:
                 block.prediction[kept],
                 None if block.scores is None else block.scores[kept],
                 None if block.index is None else block.index[kept],
+                None if block.differs is None else block.differs[kept],
             ),
         )
 
@@ -115,10 +119,17 @@ def read_samples(
         part = prepare(shard, row, columns, reading)
         if len(part.rows) and not reading.refusals:
             count += len(part.rows)
+            _compare(part.block, reading.beside)
             yield part.block
     reading.refusals.raise_if_any()
     if not count:
         raise _nothing_left(shards, reading.dropped)
+
+
+def _compare(block: Block, beside: Beside | None) -> None:
+    if beside is not None and block.differs is not None:
+        beside.n += len(block.differs)
+        beside.differing += int(block.differs.sum())
 
 
 def class_samples(shard: Shard, row: int, columns: Columns, reading: Reading) -> Part:
@@ -142,7 +153,19 @@ def _part(shard: Shard, row: int, columns: Columns, reading: Reading) -> Part:
     prediction = argmax(scores) if scores is not None else numbers(keys.pred or "")
     index = index_of(shard, row, columns, reading)
     rows = np.arange(row, row + len(label))
-    return Part(shard, rows, Block(label, prediction, scores, index))
+    differs = _differs(shard, columns, prediction, reading)
+    return Part(shard, rows, Block(label, prediction, scores, index, differs))
+
+
+def _differs(shard: Shard, columns: Columns, prediction: Ints, reading: Reading) -> Flags | None:
+    """Return where a prediction beside the scores is another; what is no class number is none."""
+    key = shard.keys.beside
+    if key is None:
+        return None
+    unread = Refusals()
+    place = Place(shard.table.name, key, 0)
+    saved = reading.rules.numbering.numbers(columns[key], place, unread)
+    return None if unread or len(saved) != len(prediction) else np.asarray(saved != prediction)
 
 
 def check_width(shard: Shard, key: str, column: Column, num_classes: int | None) -> None:
@@ -220,6 +243,8 @@ def _in_range(part: Part, reading: Reading) -> Part:
     known = reading.rules.num_classes
     limit = MOST_CLASSES if known is None else known
     hint = "does it count from 1, or is one to be left out: --ignore-index N?"
+    if reading.rules.names is not None:
+        hint = "name every class, or say how many there are: --num-classes N"
     if known is None:
         hint = "class numbers count from 0; leave a padding label out with --ignore-index N"
     keys, block = part.shard.keys, part.block
@@ -228,7 +253,11 @@ def _in_range(part: Part, reading: Reading) -> Part:
         if key is None or not len(numbers) or (numbers.min() >= 0 and numbers.max() < limit):
             continue
         bad = np.flatnonzero((numbers < 0) | (numbers >= limit))
-        refuse(part, bad, (key, str(numbers[bad[0]]), f"outside 0..{limit - 1}"), hint, reading)
+        fault = f"outside 0..{limit - 1}"
+        if reading.rules.names is not None:
+            named = f"{reading.rules.names} name{'s' if reading.rules.names > 1 else ''}"
+            fault += f": --classes has {named}, up to class {limit - 1}"
+        refuse(part, bad, (key, str(numbers[bad[0]]), fault), hint, reading)
     return part
 
 

@@ -1,5 +1,6 @@
 """Metrics of scores: top-k accuracy, log-loss, Brier, calibration error, AUC, average precision."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +18,9 @@ CELLS = 1 << 17  # scores worked on at a time: 1 MiB of float64 stays in the cac
 class ScoreMetrics:
     """The metrics of `n` samples' scores; None where undefined or too large for a float.
 
-    `log_loss` is in nats, the mean over samples. `brier` is the multiclass score: the squared
-    differences summed over classes, the mean over samples (0 to 2; scikit-learn's
+    `log_loss` is in nats, the mean over samples, as scikit-learn's: probabilities (of logits, their
+    softmax in float64) are clipped to eps..1-eps of their type. `brier` is the multiclass score:
+    the squared differences summed over classes, the mean over samples (0 to 2; scikit-learn's
     `brier_score_loss` with `scale_by_half=False`). `ece` is netcal's: bins of equal width over
     [0, 1], closed on the left, the last on both sides.
 
@@ -148,13 +150,15 @@ _Parts = tuple[Floats, Floats, Floats, Floats]
 
 def _of_logits(label: Ints, scores: NDArray[Any]) -> _Parts:
     shifted = scores.astype(np.float64)
-    with np.errstate(over="ignore"):  # 1e308 - -1e308: the loss is infinite, and reported as None
+    with np.errstate(over="ignore"):  # 1e308 - -1e308: the probability is 0
         shifted -= shifted.max(1, keepdims=True)
     own = shifted[np.arange(len(label)), label]
     np.exp(shifted, out=shifted)
     total = shifted.sum(1)
     squares = np.einsum("ij,ij->i", shifted, shifted) / (total * total)
-    return np.exp(own) / total, 1.0 / total, squares, np.log(total) - own
+    eps = float(np.finfo(np.float64).eps)
+    loss = np.clip(np.log(total) - own, -math.log1p(-eps), -math.log(eps))
+    return np.exp(own) / total, 1.0 / total, squares, loss
 
 
 def _of_probabilities(label: Ints, scores: NDArray[Any]) -> _Parts:

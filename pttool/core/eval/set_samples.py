@@ -77,7 +77,23 @@ def _part(shard: Shard, row: int, columns: Columns, reading: Reading) -> Part:
     else:
         prediction = sets(keys.pred, f"if these are scores: --scores {keys.pred}")
     index = index_of(shard, row, columns, reading)
-    return Part(shard, np.arange(row, row + len(label)), Block(label, prediction, scores, index))
+    block = Block(label, prediction, scores, index, _differs(shard, columns, scores, rules))
+    return Part(shard, np.arange(row, row + len(label)), block)
+
+
+def _differs(
+    shard: Shard, columns: Columns, scores: NDArray[Any] | None, rules: Rules
+) -> Flags | None:
+    """Return where a saved prediction isn't what the scores say."""
+    key = shard.keys.pred or shard.keys.beside
+    if key is None or scores is None or rules.score_kind is None:
+        return None
+    unread = Refusals()
+    saved = as_sets(columns[key], Place(shard.table.name, key, 0), unread)
+    threshold = THRESHOLD if rules.threshold is None else rules.threshold
+    if unread or saved.shape != scores.shape:
+        return None
+    return np.asarray((saved != predicted(scores, rules.score_kind, threshold)).any(axis=1))
 
 
 def _from_scores(scores: NDArray[Any] | None, rules: Rules) -> Flags:

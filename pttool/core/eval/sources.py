@@ -1,7 +1,8 @@
-"""Where bytes come from: a file, or stdin kept in an unnamed temporary file, to be read again."""
+"""Where bytes come from: a file, or a copy of a stream, to be read again."""
 
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Callable
@@ -32,16 +33,46 @@ class Source:
 
 
 def source_of(file: FileArgument) -> Source:
-    """Return what FILE names. Raises InputError for a file that can't be read or is a folder."""
+    """Return what FILE names. Raises InputError for a file that can't be read or is a folder.
+
+    What can be read only once, as a named pipe, is copied like stdin.
+    """
     if file == "-":
-        return _stdin()
+        if sys.stdin is None:
+            raise InputError("stdin: is closed", "pipe a file into it, or name one")
+        return _copied("stdin", "", sys.stdin.buffer)
     path = Path(file)
     if path.is_dir():
         raise InputError(f"{path}: is a folder", f"give the files in it: {path}/*.npz")
+    if is_stream(path):
+        try:
+            with path.open("rb") as stream:
+                return _copied(str(path), path.suffix.lower(), stream)
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}", _hint(error)) from error
     source = Source(str(path), path.suffix.lower(), lambda: path.open("rb"))
     if not source.head(1):
         raise InputError(f"{path}: is empty", "copy or save it again")
     return source
+
+
+def is_stream(file: FileArgument) -> bool:
+    """Return whether FILE can be read only once: stdin, a pipe (as `<(...)` is), a terminal.
+
+    Raises InputError for a device that never ends.
+    """
+    if file == "-":
+        return True
+    try:
+        mode = Path(file).stat().st_mode
+    except OSError:  # told when it is opened
+        return False
+    if not stat.S_ISCHR(mode) or str(file) == os.devnull:
+        return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+    with Path(file).open("rb") as device:
+        if not device.isatty():
+            raise InputError(f"{file}: is a device, not a file", "name a file of predictions")
+    return True
 
 
 def _hint(error: OSError) -> str:
@@ -50,20 +81,18 @@ def _hint(error: OSError) -> str:
     return "check the path of the file"
 
 
-def _stdin() -> Source:
-    """Return stdin, copied to disk: a zip's directory stands at its end, and names need a pass.
+def _copied(name: str, suffix: str, stream: BinaryIO) -> Source:
+    """Return a stream, copied to disk: a zip's directory stands at its end, and names need a pass.
 
     The descriptor of the copy stays open until the process ends, and the disk is freed then.
     """
-    if sys.stdin is None:
-        raise InputError("stdin: is closed", "pipe a file into it, or name one")
     try:
         with tempfile.TemporaryFile() as copy:
-            shutil.copyfileobj(sys.stdin.buffer, copy)
+            shutil.copyfileobj(stream, copy)
             copy.flush()
             descriptor = os.dup(copy.fileno())
     except OSError as error:
-        message = f"stdin: can't be kept in a temporary file: {error.strerror}"
+        message = f"{name}: can't be kept in a temporary file: {error.strerror}"
         raise UnavailableError(message, "save it to a file and name that") from error
 
     def reopen() -> BinaryIO:
@@ -71,7 +100,7 @@ def _stdin() -> Source:
         stream.seek(0)
         return stream
 
-    source = Source("stdin", "", reopen)
+    source = Source(name, suffix, reopen)
     if not source.head(1):
-        raise InputError("stdin: is empty", "pipe predictions into it, or name a file")
+        raise InputError(f"{name}: is empty", "pipe predictions into it, or name a file")
     return source

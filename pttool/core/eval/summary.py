@@ -1,5 +1,7 @@
 """The totals of a report: by name for JSON, below a table, and what a note must say."""
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -22,8 +24,12 @@ FOOTER = (
 )
 SCORES_FOOTER = (
     Column("log_loss", "Log-loss", "score"),
+    Column("brier", "Brier score", "score"),
     Column("ece", "Calibration error", "score"),
+)
+RANKING_FOOTER = (
     Column("macro_auc", "Macro AUC", "score"),
+    Column("macro_ap", "Macro AP", "score"),
 )
 SETS_FOOTER = (
     Column("n", "Samples", "count"),
@@ -34,14 +40,14 @@ SETS_FOOTER = (
     Column("weighted_f1", "Weighted F1", "score"),
     Column("samples_f1", "F1 averaged over samples", "score"),
 )
-SETS_SCORES_FOOTER = (
-    Column("macro_auc", "Macro AUC", "score"),
-    Column("macro_ap", "Macro AP", "score"),
-)
+TITLES = {"kappa": "Cohen's kappa", "mcc": "MCC"}
 
 
 def summary(
-    evaluation: Evaluation, intervals: Mapping[str, Interval] | None, outcomes: Sequence[Outcome]
+    evaluation: Evaluation,
+    intervals: Mapping[str, Interval] | None,
+    outcomes: Sequence[Outcome],
+    confidence: float | None = None,
 ) -> dict[str, Any]:
     """Return the totals by the names of the JSON document."""
     totals, scores, dropped = evaluation.totals, evaluation.scores, evaluation.dropped
@@ -73,9 +79,11 @@ def summary(
         "auc_classes": None if ranking is None else ranking.classes,
         "macro_ap": None if ranking is None else ranking.macro_ap,
         "ci": None if intervals is None else {name: list(v) for name, v in intervals.items()},
+        "ci_level": None if intervals is None else confidence,
         "ignored": dropped.ignored,
         "duplicates_dropped": dropped.duplicates,
         "not_finite_dropped": dropped.not_finite,
+        "beside": None if evaluation.beside is None else asdict(evaluation.beside),
         "gates": [asdict(outcome) for outcome in outcomes],
         "micro_f1": totals.micro.f1,
         "macro_f1": totals.macro.f1,
@@ -84,11 +92,32 @@ def summary(
     }
 
 
-def footer(evaluation: Evaluation) -> tuple[Column, ...]:
-    """Return the totals that stand below a table."""
-    if evaluation.is_multilabel:
-        return SETS_FOOTER + (() if evaluation.scores is None else SETS_SCORES_FOOTER)
-    return FOOTER + (() if evaluation.scores is None else SCORES_FOOTER)
+def footer(
+    evaluation: Evaluation,
+    intervals: Mapping[str, Interval] | None,
+    confidence: float | None,
+    *,
+    with_iou: bool = False,
+) -> tuple[Column, ...]:
+    """Return the totals that stand below a table: all that was measured or asked for."""
+    columns: tuple[Column, ...] = SETS_FOOTER if evaluation.is_multilabel else FOOTER
+    columns += (Column("mean_iou", "Mean IoU", "score"),) if with_iou else ()
+    scores = evaluation.scores
+    if scores is not None:
+        columns += tuple(Column(f"topk.{k}", f"Top-{k} accuracy", "score") for k in scores.topk)
+        columns += () if evaluation.is_multilabel else SCORES_FOOTER
+        columns += RANKING_FOOTER if scores.ranking is not None else ()
+    if intervals is not None and confidence is not None:
+        level = f"{100 * confidence:.6g} % interval"
+        columns += tuple(
+            Column(f"ci.{name}", f"{_title(name)}, {level}", "interval") for name in intervals
+        )
+    return columns
+
+
+def _title(name: str) -> str:
+    words = name.replace("_", " ").replace("f1", "F1")
+    return TITLES.get(name, words[:1].upper() + words[1:])
 
 
 def notes(evaluation: Evaluation, undefined: int) -> tuple[str, ...]:
@@ -97,6 +126,10 @@ def notes(evaluation: Evaluation, undefined: int) -> tuple[str, ...]:
     if undefined:
         told += (f"{undefined} {_classes(undefined)} a score that is 0/0, given as 0",)
     totals = evaluation.totals
+    if totals.undefined:
+        verb = "is" if len(totals.undefined) == 1 else "are"
+        told += (f"{' and '.join(totals.undefined)} {verb} 0/0, given as 0",)
+    told += shared_names(evaluation.names, totals.num_classes)
     if totals.macro_classes != totals.num_classes:
         told += (f"macro averages are over {totals.macro_classes} of {totals.num_classes} classes",)
     if evaluation.score_kind is not None:
@@ -106,6 +139,7 @@ def notes(evaluation: Evaluation, undefined: int) -> tuple[str, ...]:
             else f", and predict a class from probability {evaluation.threshold:g}"
         )
         told += (f"scores were taken as {evaluation.score_kind}{rule}",)
+    told += () if evaluation.beside is None else evaluation.beside.notes()
     if evaluation.scores is not None and evaluation.scores.ranking_skipped is not None:
         told += (f"no AUC and average precision: {evaluation.scores.ranking_skipped}",)
     dropped = asdict(evaluation.dropped)
@@ -113,6 +147,23 @@ def notes(evaluation: Evaluation, undefined: int) -> tuple[str, ...]:
     if left_out:
         told += (f"samples left out: {', '.join(left_out)}",)
     return told
+
+
+def shared_names(names: Mapping[int, str], num_classes: int) -> tuple[str, ...]:
+    """Return the note on names of several classes; a class without a name goes by its number."""
+    times = Counter(names.values()) if len(set(names.values())) < len(names) else {}
+    shared: dict[str, list[int]] = {}
+    for label, name in names.items():
+        if times and times[name] > 1:
+            shared.setdefault(name, []).append(label)
+        is_number = re.fullmatch("0|[1-9][0-9]{0,8}", name) and int(name) < num_classes
+        if is_number and int(name) not in names:
+            shared.setdefault(name, [label]).append(int(name))
+    if not shared:
+        return ()
+    name, (one, other, *_) = next(iter(shared.items()))
+    several = f"{len(shared)} names stand" if len(shared) > 1 else "1 name stands"
+    return (f"{several} for several classes ({name!r} for {one} and {other}): go by the label",)
 
 
 def _classes(number: int) -> str:

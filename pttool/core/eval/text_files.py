@@ -127,12 +127,19 @@ def _objects(stream: TextIO, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             found = json.loads(line)
         except (ValueError, RecursionError) as error:
-            message = f"{name}: line {number} is no JSON: {error}"
+            message = f"{name}: line {number} is no JSON: {json_fault(error)}"
             raise InputError(message, "one JSON object a line; an array: jq -c '.[]'") from error
         if not isinstance(found, dict):
             message = f"{name}: line {number} is no JSON object"
             raise InputError(message, "one object a line; an array: jq -c '.[]'")
         yield number, found
+
+
+def json_fault(error: Exception) -> str:
+    """Return why JSON can't be read; Python's words on long numbers are for programmers."""
+    if isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError):
+        return "it holds a number of over 4300 digits"
+    return str(error)
 
 
 def _text(reopen: Reopen) -> TextIO:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from pttool.core.csv_cells import quoted
-from pttool.core.eval.rows import ClassRow
+from pttool.core.eval.rows import ClassRow, Pair
+from pttool.core.printable import printable
 
 CONFUSED_CELLS = 5
 # Spreadsheets depend on this header, its spelling included.
@@ -13,6 +14,8 @@ HEADER = (
 )  # fmt: skip
 # A cell that begins so is a formula to a spreadsheet (OWASP, "CSV Injection").
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# What quotes carry (RFC 4180); other control characters would act on whoever prints the file.
+CARRIED_BY_QUOTES = "\t\n\r"
 BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -36,8 +39,16 @@ def csv_text(
     yield mark + ",".join([*last, *[""] * CONFUSED_CELLS]) + end
 
 
-def markdown(rows: Sequence[ClassRow], total: ClassRow, *, digits: int) -> Iterator[str]:
-    """Yield the lines of a table in GitHub's Markdown."""
+def cell_of(name: str, *, excel: bool) -> str:
+    """Return a class name as a CSV cell; `excel` keeps it from being a formula."""
+    name = printable(name, CARRIED_BY_QUOTES)
+    return quoted(f"'{name}" if excel and name.startswith(FORMULA_STARTS) else name)
+
+
+def markdown(
+    rows: Sequence[ClassRow], total: ClassRow, pairs: Sequence[Pair], *, digits: int
+) -> Iterator[str]:
+    """Yield the lines of a table in GitHub's Markdown, and of one of the pairs if there are any."""
     yield "| Class | Label | Samples | Precision | Recall | F1 | Confused with |\n"
     yield "|---|---:|---:|---:|---:|---:|---|\n"
     for row in rows:
@@ -46,6 +57,11 @@ def markdown(rows: Sequence[ClassRow], total: ClassRow, *, digits: int) -> Itera
         scores = " | ".join(_scores(row, digits))
         yield f"| {name} | {row.label} | {row.support} | {scores} | {confused} |\n"
     yield f"| **All** | | {total.support} | {' | '.join(_scores(total, digits))} | |\n"
+    if pairs:
+        yield "\n| Label | Predicted | Samples |\n|---|---|---:|\n"
+    for pair in pairs:
+        label, predicted = _for_markdown(pair.label_name), _for_markdown(pair.predicted_name)
+        yield f"| {label} | {predicted} | {pair.count} |\n"
 
 
 def latex(rows: Sequence[ClassRow], total: ClassRow, *, digits: int) -> Iterator[str]:
@@ -62,10 +78,7 @@ def latex(rows: Sequence[ClassRow], total: ClassRow, *, digits: int) -> Iterator
 
 def _cells(row: ClassRow, digits: int, excel: bool) -> list[str]:
     confused = [f"{other.name}:{other.count}" for other in row.confused[:CONFUSED_CELLS]]
-    names = [row.name, *confused]
-    if excel:
-        names = [f"'{name}" if name.startswith(FORMULA_STARTS) else name for name in names]
-    names = [quoted(name) for name in names]
+    names = [cell_of(name, excel=excel) for name in (row.name, *confused)]
     padding = [""] * (CONFUSED_CELLS - len(confused))
     return [names[0], str(row.label), str(row.support), *_scores(row, digits), *names[1:], *padding]
 
@@ -79,13 +92,13 @@ def _confused(row: ClassRow) -> str:
 
 
 def _for_markdown(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
-    return " ".join(escaped.split())
+    text = printable(" ".join(text.split()))
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
 def _for_latex(text: str) -> str:
     """Escape what LaTeX reads as a command."""
-    text = " ".join(text.split())
+    text = printable(" ".join(text.split()))
     return "".join(_LATEX.get(character, character) for character in text)
 
 

@@ -26,6 +26,7 @@ def torch_table(name: str, reopen: Callable[[], BinaryIO]) -> Table:
         )
     values = {str(key): value for key, value in found.items()}
     shapes = {key: tuple(value.shape) for key, value in values.items() if hasattr(value, "shape")}
+    shapes |= {key: (len(value),) for key, value in values.items() if _is_flat(value)}
     wide = wide_keys(shapes) | {key for key, value in values.items() if _holds_lists(value)}
 
     def read(wanted: Sequence[str], rows: int) -> Iterator[Columns]:
@@ -53,6 +54,10 @@ def _load(name: str, reopen: Callable[[], BinaryIO]) -> Any:
             ) from error
         hint = "copy it again, or save it again with torch.save"
         raise InputError(f"{name}: can't be loaded by torch: {error.message}", hint) from error
+
+
+def _is_flat(value: Any) -> bool:
+    return isinstance(value, list | tuple) and not any(isinstance(v, list | tuple) for v in value)
 
 
 def _holds_lists(value: Any) -> bool:

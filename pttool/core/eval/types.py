@@ -20,6 +20,7 @@ class Block:
 
     `scores` is (n, C) as it was stored (float16, float32 or float64); `prediction` is then its
     argmax, ties to the lower class. `index` identifies samples across shards, where stored.
+    `differs` (n,) says where a saved prediction is not what the scores say.
     Of the task multilabel, labels and predictions are (n, C) of bool, one per class.
     """
 
@@ -27,6 +28,28 @@ class Block:
     prediction: NDArray[Any]
     scores: NDArray[Any] | None = None
     index: NDArray[Any] | None = None
+    differs: Flags | None = None
+
+
+@dataclass(slots=True)
+class Beside:
+    """A prediction saved beside scores: how many of `n` samples they disagree on.
+
+    The prediction comes from the column `used`; `unused` is the other, and `option` takes that.
+    """
+
+    used: str
+    unused: str
+    option: str
+    n: int = 0
+    differing: int = 0
+
+    def notes(self) -> tuple[str, ...]:
+        """Return the note on it, if they disagree."""
+        if not self.differing:
+            return ()
+        told = f"{self.used} and {self.unused} disagree on {self.differing} of {self.n}"
+        return (f"{told} samples: {self.used} was used ({self.option} for {self.unused})",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +59,8 @@ class Predictions:
     `num_classes` is None until the largest label or prediction is known. `names` maps a class
     number to its name. `score_kind` is "logits" or "probabilities" (None without scores).
     `threshold` is the probability from which a class is predicted, where that came from scores of
-    the task multilabel. The counters in `dropped` are filled while the blocks are read.
+    the task multilabel. The counters in `dropped` and `beside` (None where no prediction was saved
+    beside scores) are filled while the blocks are read.
     """
 
     blocks: Iterable[Block]
@@ -46,6 +70,7 @@ class Predictions:
     dropped: "Dropped" = field(default_factory=lambda: Dropped())
     is_multilabel: bool = False
     threshold: float | None = None
+    beside: Beside | None = None
 
 
 @dataclass(slots=True)

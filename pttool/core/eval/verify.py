@@ -1,5 +1,6 @@
 """`--verify`: the same metrics by scikit-learn, which is imported only here."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,9 @@ def largest_difference(evaluation: Evaluation, again: Predictions) -> tuple[str,
     scores = [block.scores for block in blocks if block.scores is not None]
     differences = _of_labels(evaluation, label, prediction)
     if scores:
-        differences |= _of_ranking(evaluation, label, np.concatenate(scores))
+        together = np.concatenate(scores)
+        differences |= _of_ranking(evaluation, label, together)
+        differences |= _of_probabilities(evaluation, label, together)
     name = max(differences, key=lambda metric: differences[metric])
     return name, differences[name]
 
@@ -58,6 +61,34 @@ def _of_labels(
         value = float(metric(label, prediction))
         if np.isfinite(value) and name not in totals.undefined:
             differences[name] = abs(value - getattr(totals, name))
+    return differences
+
+
+def _of_probabilities(
+    evaluation: Evaluation, label: NDArray[Any], scores: NDArray[Any]
+) -> Differences:
+    """Compare what is of one class per sample, from the softmax in float64 where it takes one."""
+    from sklearn import metrics
+
+    ours = evaluation.scores
+    if ours is None or evaluation.is_multilabel or scores.shape[1] < 2:
+        return {}
+    if ours.kind == "logits":
+        scores = np.exp(scores - scores.max(1, keepdims=True).astype(np.float64))
+        scores /= scores.sum(1, keepdims=True)
+    elif scores.dtype == np.float16:  # which loses what its sum shows
+        return {}
+    differences: Differences = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that the sums aren't 1 to the last digit
+        every = np.arange(scores.shape[1])
+        if ours.log_loss is not None:
+            theirs = float(metrics.log_loss(label, scores, labels=every))
+            differences["log_loss"] = abs(theirs - ours.log_loss)
+    if ours.brier is not None:
+        own = label[:, None] == every
+        theirs = float(((own - scores.astype(np.float64)) ** 2).sum(1).mean())
+        differences["brier"] = abs(theirs - ours.brier)
     return differences
 
 

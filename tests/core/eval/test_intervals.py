@@ -8,8 +8,15 @@ from scipy.stats import binomtest
 
 from pttool.core.eval import resample
 from pttool.core.eval.counts import from_arrays
-from pttool.core.eval.intervals import bootstrap, mcnemar, paired_bootstrap, wilson
+from pttool.core.eval.intervals import (
+    bootstrap,
+    mcnemar,
+    paired_bootstrap,
+    resamples_drawn,
+    wilson,
+)
 from pttool.core.eval.metrics import totals
+from pttool.core.eval.poisson import Cells
 from pttool.core.eval.types import Counts, Ints
 
 
@@ -98,6 +105,37 @@ def test_large_tables_are_drawn_by_the_normal_distribution(monkeypatch: pytest.M
     _force(monkeypatch, "_ByNormal")
     for name, (low, high) in bootstrap(counts).items():
         assert exact[name] == pytest.approx((low, high), abs=0.12 * (high - low)), name
+
+
+def test_tables_of_many_classes_are_drawn_as_poisson_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Classes that occur once or twice too, whose metrics are far from normal."""
+    rng = np.random.default_rng(5)
+    label = np.concatenate([rng.integers(0, 40, 20_000), rng.integers(0, 300, 600)])
+    prediction = np.where(rng.random(len(label)) < 0.6, label, rng.permutation(label))
+    counts = from_arrays(label, prediction, 300)
+    exact = bootstrap(counts, resamples=2000)
+    monkeypatch.setattr(resample, "_is_huge", lambda *_: True)
+    monkeypatch.setattr(resample, "LARGE_PATIENCE_NS", 10**12)
+    for name, (low, high) in bootstrap(counts, resamples=2000).items():
+        assert exact[name] == pytest.approx((low, high), abs=0.12 * (high - low)), name
+
+
+@pytest.mark.parametrize("mean", [1, 2, 30, 256, 257])
+def test_poisson_counts_have_their_mean_and_variance(mean: int) -> None:
+    cells = Cells.of(np.full(200_000, mean))
+    drawn = cells.draw(np.random.default_rng(0))
+    assert drawn.mean() == pytest.approx(mean, abs=5 * math.sqrt(mean / 200_000))
+    assert drawn.var() == pytest.approx(mean, rel=0.03)
+
+
+def test_a_million_classes_get_fewer_resamples() -> None:
+    ones = np.ones(10**6, np.int64)
+    errors = np.arange(300_000)
+    counts = Counts(10**6, ones, ones, ones, errors, errors + 1, ones[:300_000])
+    assert resamples_drawn(counts) < 1000
+    assert resamples_drawn(from_arrays(*_samples(5, 200), num_classes=5)) == 1000
 
 
 def test_the_seed_decides() -> None:

@@ -2,8 +2,10 @@
 
 import io
 import json
+import os
 import pickle
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -292,7 +294,8 @@ def test_case_09_nothing_is_unpickled() -> None:
         ({"label": [0, 1], "prediction": [0]}, {}, InputError,
          "label has shape (2,), prediction has (1,)"),
         ({"label": [], "prediction": []}, {}, InputError, "holds no samples"),
-        ({"a": [0], "b": [0]}, {}, InputError, "has no label by a usual name among 'a', 'b'"),
+        ({"a": [0], "b": [0]}, {}, InputError,
+         "has no labels and no predictions by a usual name among 'a', 'b'"),
         ({"label": [0], "prediction": [0]}, {"true": "y"}, InputError, "has no 'y'"),
         ({"label": [0], "prediction": [0]}, {"ignore_index": 0}, InputError, "no samples are left"),
         ({"label": [0], "prediction": [0], "y_true": [0], "y_pred": [0]}, {}, UsageError,
@@ -356,3 +359,126 @@ def test_parquet_needs_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
 
     assert isinstance(refusal("a.parquet"), UnavailableError)
+
+
+def _fed(name: str, content: bytes) -> str:
+    """Make a named pipe that gives this content once."""
+    os.mkfifo(name)
+    threading.Thread(target=Path(name).write_bytes, args=(content,), daemon=True).start()
+    return name
+
+
+@pytest.mark.parametrize("save", SAVES, ids=lambda save: save.__name__)
+def test_a_named_pipe_is_read_once(save: Callable[[], str]) -> None:
+    """`pttool eval report <(cat preds.npz)`: told by its content, where the name says nothing."""
+    name = save()
+    suffix = Path(name).suffix
+    pipe = f"pipe{suffix}" if suffix in (".tsv", ".pt") else "pipe"
+    assert read(opened(_fed(pipe, Path(name).read_bytes()))) == (LABEL, PREDICTION)
+
+
+def test_arrays_come_from_pipes_too() -> None:
+    np.save("y.npy", LABEL)
+    np.save("p.npy", PREDICTION)
+    y, p = (_fed(f"{name}.pipe", Path(f"{name}.npy").read_bytes()) for name in "yp")
+    assert read(open_predictions([], true=y, pred=p)) == (LABEL, PREDICTION)
+    assert "empty: is empty" in refusal(_fed("empty", b"")).message
+    assert "is a device" in refusal("/dev/zero").message
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message", "hint"),
+    [
+        ({"label": [0], "y_pred": [0]}, "'label' and 'y_pred' are no usual pair",
+         "--true label --pred y_pred"),
+        ({"label": [0], "other": [0]}, "has 'label', but no prediction and no", "--pred KEY"),
+        ({"label": [0]}, "no prediction and no scores beside it", "--scores KEY"),
+        ({"y_pred": [0], "other": [0]}, "has 'y_pred', but no labels", "--true KEY"),
+    ],
+)  # fmt: skip
+def test_half_a_pair_is_told_what_is_missing(
+    arrays: dict[str, Any], message: str, hint: str
+) -> None:
+    error = refusal(npz(**arrays))
+    assert message in error.message
+    assert hint in (error.hint or "")
+
+
+def test_a_prediction_beside_scores_is_compared_with_them() -> None:
+    npz(label=LABEL, prediction=[0, 1, 1, 0], logits=LOGITS)
+    predictions = opened("preds.npz")
+    assert read(predictions) == (LABEL, PREDICTION)
+    assert predictions.beside is not None
+    assert predictions.beside.notes() == (
+        "logits and prediction disagree on 1 of 4 samples: "
+        "logits was used (--pred prediction for prediction)",
+    )
+    agreeing = opened(npz(label=LABEL, prediction=PREDICTION, logits=LOGITS))
+    read(agreeing)
+    assert agreeing.beside is not None
+    assert agreeing.beside.notes() == ()
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [np.array([{}] * 4, object), np.array(["a", "b", "c", "d"]), [0, 1], [[0, 1]] * 4, [0.5] * 4],
+    ids=["object", "names", "short", "wide", "fractions"],
+)
+def test_what_can_not_be_compared_with_scores_is_left_unread(beside: Any) -> None:
+    predictions = opened(npz(label=LABEL, prediction=beside, logits=LOGITS))
+    assert read(predictions) == (LABEL, PREDICTION)
+    assert predictions.beside is None or predictions.beside.n == 0
+
+
+def test_label_sets_beside_scores_are_compared_too() -> None:
+    scores = [[1.0, -1.0], [-1.0, 1.0]]
+    npz(label=[[1, 0], [0, 1]], prediction=[[1, 0], [1, 1]], logits=scores)
+    used = opened("preds.npz", task="multilabel")
+    by_threshold = opened("preds.npz", task="multilabel", threshold=0.5)
+    for predictions in (used, by_threshold):
+        list(predictions.blocks)
+        assert predictions.beside is not None
+        assert predictions.beside.differing == 1
+    assert used.beside is not None
+    assert used.beside.used == "prediction"
+    assert by_threshold.beside is not None
+    assert by_threshold.beside.notes()[0].endswith(
+        "logits was used (leave out --threshold for prediction)"
+    )
+
+
+def test_names_of_several_classes_are_refused_only_as_labels() -> None:
+    """ImageNet has two cranes: numbers in a CSV need no names that differ."""
+    write("names.txt", "crane\ncat\ncrane\n")
+    write("numbers.csv", "label,prediction\n0,2\n1,1\n")
+    assert read(opened("numbers.csv", classes=Path("names.txt"))) == ([0, 1], [2, 1])
+    write("names.csv", "label,prediction\ncat,cat\ncat,crane\n")
+    error = refusal("names.csv", classes=Path("names.txt"))
+    assert "prediction holds 'crane', which names several classes" in error.message
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "label,prediction\n0,1\n1,\n",
+            "prediction holds '', which is empty: once, first in row 1",
+        ),
+        ("label,prediction\n0,1\n1," + "9" * 10001, "prediction holds '9999"),
+        ('{"label": 0, "prediction": ' + "9" * 10001 + "}", "holds a number of over 4300 digits"),
+    ],
+    ids=["empty", "digits", "json"],
+)
+def test_a_cell_that_is_no_class_number_is_told_as_it_is(content: str, message: str) -> None:
+    assert message in refusal(write("preds", content)).message
+
+
+def test_too_few_names_are_counted() -> None:
+    write("names.txt", "cat\ndog\n")
+    error = refusal(npz(label=[0, 3], prediction=[0, 1]), classes=Path("names.txt"))
+    assert "label holds 3, outside 0..1: --classes has 2 names" in error.message
+
+
+def test_lists_of_different_lengths_in_a_pt_file_are_refused() -> None:
+    torch.save({"label": [0, 1, 2], "prediction": [0, 1]}, "preds.pt")
+    assert "label has shape (3,), prediction has (2,)" in refusal("preds.pt").message

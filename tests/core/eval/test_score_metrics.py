@@ -3,6 +3,8 @@
 import errno
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,11 @@ from sklearn import datasets, metrics
 from sklearn.naive_bayes import GaussianNB
 
 from pttool.core.eval import ranking
+from pttool.core.eval.evaluate import evaluate
+from pttool.core.eval.predictions import open_predictions
 from pttool.core.eval.score_metrics import ScoreCounter, ScoreMetrics, label_ranks
 from pttool.core.eval.types import Ints
+from pttool.core.eval.verify import largest_difference
 
 
 def test_calibration_error_of_a_confidence_of_exactly_one() -> None:
@@ -86,11 +91,29 @@ def test_float32_probabilities_are_clipped_at_their_own_eps() -> None:
         assert _result([0, 0], scores).log_loss == pytest.approx(exact, abs=1e-12)
 
 
-def test_extreme_logits_give_numbers_or_none_but_no_warning() -> None:
+def test_extreme_logits_give_numbers_but_no_warning() -> None:
+    """The log-loss is scikit-learn's of their softmax, which it clips."""
+    largest = -np.log(np.finfo(np.float64).eps)
     found = _result([0, 1], np.array([[1e308, -1e308], [1e308, -1e308]]), "logits")
-    assert (found.log_loss, found.topk[1], found.ece) == (None, 0.5, 0.5)
-    assert _result([0], np.array([[-1e4, 1e4]]), "logits").log_loss == pytest.approx(2e4)
-    assert _result([0], np.array([[7.0]]), "logits").log_loss == 0.0
+    assert (found.topk[1], found.ece) == (0.5, 0.5)
+    assert found.log_loss == pytest.approx(largest / 2)
+    assert _result([0], np.array([[-1e4, 1e4]]), "logits").log_loss == pytest.approx(largest)
+    theirs = metrics.log_loss([0], np.array([[0.0, 1.0]]), labels=[0, 1])
+    assert theirs == pytest.approx(largest)
+    assert _result([0], np.array([[7.0]]), "logits").log_loss == pytest.approx(0.0, abs=1e-15)
+
+
+def test_log_probabilities_have_the_loss_of_their_probabilities() -> None:
+    """GaussianNB's differ by hundreds of nats: 4.810 as probabilities, clipped."""
+    rng = np.random.default_rng(0)
+    logs = rng.normal(scale=200.0, size=(300, 4))
+    logs -= np.log(np.exp(logs - logs.max(1, keepdims=True)).sum(1, keepdims=True)) + logs.max(
+        1, keepdims=True
+    )
+    label = rng.integers(0, 4, 300).tolist()
+    expected = _result(label, np.exp(logs)).log_loss
+    assert _result(label, logs, "logits").log_loss == pytest.approx(expected, abs=1e-9)
+    assert metrics.log_loss(label, np.exp(logs)) == pytest.approx(expected, abs=1e-9)
 
 
 def test_all_of_one_class_has_precision_but_no_auc() -> None:
@@ -209,3 +232,22 @@ def _netcal_ece(confidence: NDArray[np.float64], right: NDArray[np.bool_], bins:
 def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     powers = np.exp(scores - scores.max(1, keepdims=True))
     return np.asarray(powers / powers.sum(1, keepdims=True))
+
+
+@pytest.mark.parametrize("name", ["log_loss", "brier"])
+@pytest.mark.parametrize("kind", ["logits", "probs"])
+def test_verify_sees_a_wrong_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    scores = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.5, 0.25, 0.25]])
+    arrays: Any = {"label": [0, 1, 2], kind: np.log(scores) if kind == "logits" else scores}
+    np.savez("preds.npz", **arrays)
+    found = evaluate(open_predictions([Path("preds.npz")]))
+    assert largest_difference(found, open_predictions([Path("preds.npz")]))[1] < 1e-12
+    assert found.scores is not None
+    wrong: Any = {name: getattr(found.scores, name) + 0.25}
+    found = replace(found, scores=replace(found.scores, **wrong))
+    again = open_predictions([Path("preds.npz")])
+    metric, difference = largest_difference(found, again)
+    assert (metric, round(difference, 9)) == (name, 0.25)
