@@ -30,19 +30,21 @@ def _run_cli() -> int:
     interrupts: list[int] = []
 
     def interrupt(number: int, frame: object) -> None:
-        interrupts.append(number)
+        interrupts.append(128 + number)
         raise KeyboardInterrupt
 
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, interrupt)
+    # So that temporary files go, whoever ends the process: a user, a scheduler, a closed terminal.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+            signal.signal(number, interrupt)
     try:
         code = run(sys.argv[1:])
     except BaseException:
         if interrupts:
-            raise KeyboardInterrupt from None
+            raise KeyboardInterrupt(interrupts[0]) from None
         raise
     # Libraries swallow an interrupt that comes while they are imported.
-    return 130 if interrupts else code
+    return interrupts[0] if interrupts else code
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def _explain(error: BaseException) -> int:
         case BrokenPipeError():
             return ExitCode.OK
         case KeyboardInterrupt():
-            return ExitCode.INTERRUPTED
+            return error.args[0] if error.args else ExitCode.INTERRUPTED
         case ImportError() if not (error.name or "").startswith("pttool"):
             _complain_about_package(error)
             return ExitCode.UNAVAILABLE

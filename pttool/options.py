@@ -244,6 +244,11 @@ def _names_in(path: Path, null: bool) -> list[str]:
         raise UsageError(
             f"{path}: {error.strerror}", "--files-from takes a readable file"
         ) from error
+    if b"\0" in raw and not null:
+        raise UsageError(f"{path}: its names end in NUL, not in a new line", "add -0")
     separator = b"\0" if null else b"\n"
-    names = (line if null else line.rstrip(b"\r") for line in raw.split(separator))
-    return [os.fsdecode(name) for name in names if name]
+    lines = (line if null else line.rstrip(b"\r") for line in raw.split(separator))
+    names = [os.fsdecode(name) for name in lines if name]
+    if not names:
+        raise UsageError(f"{path}: names no files", "there is nothing to do")
+    return names

@@ -151,8 +151,8 @@ def emit(command: str, report: Report, output: Output) -> None:
 
 
 def _finish(report: Report) -> None:
-    for note in report.notes:
-        talk(f"pttool: note: {printable(note)}")
+    for text in report.notes:
+        note(text)
     if report.failure is not None:
         raise report.failure
 
@@ -200,6 +200,11 @@ def talk(line: str) -> None:
         with contextlib.suppress(OSError):  # nobody listens: no reason to stop
             sys.stderr.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
             sys.stderr.flush()
+
+
+def note(text: str) -> None:
+    """Write a note on stderr."""
+    talk(f"pttool: note: {printable(text)}")
 
 
 def _write_file(command: str, report: Report, output: Output, path: Path) -> None:

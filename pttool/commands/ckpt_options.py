@@ -11,11 +11,19 @@ from pttool.core.files import check_writable
 from pttool.errors import UsageError
 from pttool.options import Force
 
+# Typer's own check of permissions would end the whole list at one bad file.
 Files = Annotated[
     list[Path] | None,
-    Argument(metavar="FILE...", help="Checkpoints of any kind, or folders; - reads stdin."),
+    Argument(
+        metavar="FILE...",
+        readable=False,
+        help="Checkpoints of any kind, or folders; - reads stdin.",
+    ),
 ]
-File = Annotated[Path, Argument(metavar="FILE", help="A checkpoint; - reads standard input.")]
+File = Annotated[
+    Path,
+    Argument(metavar="FILE", readable=False, help="A checkpoint; - reads standard input."),
+]
 
 Key = Annotated[
     str | None,
@@ -97,6 +105,19 @@ class RewriteOptions:
         return self.output
 
 
+SAFETENSORS = ".safetensors"
+TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt")
+
+
+def check_suffix(out: Path, *, safetensors: bool) -> None:
+    """Refuse a name that says another format than the verb writes; raises UsageError."""
+    suffix = out.suffix.lower()
+    if suffix == SAFETENSORS and not safetensors:
+        raise UsageError(f"{out}: a file of torch is written", "to-safetensors writes the other")
+    if suffix in TORCH_SUFFIXES and safetensors:
+        raise UsageError(f"{out}: safetensors is written", f"end the name in {SAFETENSORS}")
+
+
 def check_output(path: Path, *, force: bool, inputs: list[Path]) -> None:
     """Refuse an output that can't be written; raises as check_writable does."""
     if str(path) == "-":
@@ -105,7 +126,12 @@ def check_output(path: Path, *, force: bool, inputs: list[Path]) -> None:
 
 
 def output_folder(path: Path | None) -> Path:
-    """Return the folder to make; raises UsageError for none."""
+    """Return the folder to make; raises UsageError for none, or one that can't be made."""
     if path is None:
         raise UsageError("no output is given", "-o DIR says which folder to make")
+    if str(path) == "-":
+        raise UsageError("-: standard output is for the report", "give -o a folder")
+    from pttool.core.ckpt.files.new_folder import check_new_folder
+
+    check_new_folder(path)
     return path

@@ -128,8 +128,8 @@ def verify(
 
 
 def diff(
-    a: Annotated[Path, Argument(metavar="FILE", help="A checkpoint.")],
-    b: Annotated[Path, Argument(metavar="FILE", help="Another, of any format.")],
+    a: Annotated[Path, Argument(metavar="FILE", readable=False, help="A checkpoint.")],
+    b: Annotated[Path, Argument(metavar="FILE", readable=False, help="Another, of any format.")],
     *,
     values: Annotated[
         bool, Option("--values", help="Read the elements of tensors, and compare them too.")

@@ -6,7 +6,7 @@ from typer import Option
 
 from pttool.commands.ckpt_options import File, RewriteOptions
 from pttool.options import FormatOptions
-from pttool.output import emit
+from pttool.output import emit, note
 
 
 def convert_cpu(
@@ -33,7 +33,7 @@ def convert_cpu(
     from pttool.core.ckpt.batch import readable
     from pttool.core.ckpt.convert_cpu import convert_cpu as convert
 
-    with readable(file) as path:
+    with readable(file, may_change=rewrite.in_place, say=note) as path:
         report = convert(path, target, device_objects=device_objects, dry_run=rewrite.dry_run)
     emit("ckpt convert-cpu", report, destination)
 
@@ -47,14 +47,14 @@ def strip_dataparallel(
         Option("--prefix", metavar="P", help="Strip P instead of module.", show_default=False),
     ] = None,
     add_prefix: Annotated[
-        str,
+        str | None,
         Option(
             "--add-prefix",
             metavar="P",
             help="Put P before the names; strips none without --prefix.",
             show_default=False,
         ),
-    ] = "",
+    ] = None,
     anywhere: Annotated[
         bool, Option("--anywhere", help="Strip module. inside of names too: features.module.0.")
     ] = False,
@@ -81,6 +81,6 @@ def strip_dataparallel(
     from pttool.core.ckpt.strip_dataparallel import strip_dataparallel as strip
 
     renaming = Renaming.of(prefix, add_prefix, anywhere=anywhere, partial=partial)
-    with readable(file) as path:
+    with readable(file, may_change=rewrite.in_place, say=note) as path:
         report = strip(path, target, renaming, dry_run=rewrite.dry_run)
     emit("ckpt strip-dataparallel", report, destination)

@@ -6,9 +6,16 @@ from typing import Annotated
 
 from typer import Option
 
-from pttool.commands.ckpt_options import File, Filter, Key, NewFileOptions, output_folder
+from pttool.commands.ckpt_options import (
+    File,
+    Filter,
+    Key,
+    NewFileOptions,
+    check_suffix,
+    output_folder,
+)
 from pttool.options import FormatOptions
-from pttool.output import emit
+from pttool.output import emit, note
 
 
 class CastType(StrEnum):
@@ -24,14 +31,6 @@ class CastType(StrEnum):
     FLOAT64 = "float64"
     FLOAT8_E4M3FN = "float8_e4m3fn"
     FLOAT8_E5M2 = "float8_e5m2"
-
-    @property
-    def dtype(self) -> str:
-        """The name that torch has for it."""
-        return SHORT_NAMES.get(self.value, self.value)
-
-
-SHORT_NAMES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}
 
 
 def extract(
@@ -57,10 +56,11 @@ def extract(
         pttool ckpt extract big.pt --filter 'backbone.*' --compact -o backbone.pt
     """
     destination, out = output.to_stdout(), new.target([file])
+    check_suffix(out, safetensors=False)
     from pttool.core.ckpt.batch import readable
     from pttool.core.ckpt.extract import extract as extract_weights
 
-    with readable(file) as path:
+    with readable(file, say=note) as path:
         report = extract_weights(path, out, key=key, filter=filter, compact=compact)
     emit("ckpt extract", report, destination)
 
@@ -83,10 +83,11 @@ def to_safetensors(
         pttool ckpt to-safetensors train.ckpt --key state_dict -o model.safetensors
     """
     destination, out = output.to_stdout(), new.target([file])
+    check_suffix(out, safetensors=True)
     from pttool.core.ckpt.batch import readable
     from pttool.core.ckpt.to_safetensors import to_safetensors as write
 
-    with readable(file) as path:
+    with readable(file, say=note) as path:
         report = write(path, out, key=key, filter=filter)
     emit("ckpt to-safetensors", report, destination)
 
@@ -100,10 +101,11 @@ def to_torch(file: File, *, new: NewFileOptions, output: FormatOptions) -> None:
         pttool ckpt to-torch model.safetensors -o model.pt
     """
     destination, out = output.to_stdout(), new.target([file])
+    check_suffix(out, safetensors=False)
     from pttool.core.ckpt.batch import readable
     from pttool.core.ckpt.to_torch import to_torch as write
 
-    with readable(file) as path:
+    with readable(file, say=note) as path:
         report = write(path, out)
     emit("ckpt to-torch", report, destination)
 
@@ -136,8 +138,8 @@ def cast(
     from pttool.core.ckpt.batch import readable
     from pttool.core.ckpt.cast import cast as cast_weights
 
-    with readable(file) as path:
-        report = cast_weights(path, dtype.dtype, out, filter=filter)
+    with readable(file, say=note) as path:
+        report = cast_weights(path, dtype.value, out, filter=filter)
     emit("ckpt cast", report, destination)
 
 
@@ -169,7 +171,7 @@ def shard(
     from pttool.core.ckpt.weights.sizes import parse_size
 
     size = parse_size(max_size)
-    with readable(file) as path:
+    with readable(file, say=note) as path:
         report = split(path, out, max_size=size, safetensors=not torch)
     emit("ckpt shard", report, destination)
 
@@ -185,6 +187,6 @@ def merge(file: File, *, new: NewFileOptions, output: FormatOptions) -> None:
     from pttool.core.ckpt.batch import readable
     from pttool.core.ckpt.merge import merge as join
 
-    with readable(file) as path:
+    with readable(file, say=note) as path:
         report = join(path, out)
     emit("ckpt merge", report, destination)

@@ -67,9 +67,15 @@ def complete_or_absent(path: Path) -> Iterator[BinaryIO]:
 @contextlib.contextmanager
 def written(path: Path) -> Iterator[BinaryIO]:
     """As `complete_or_absent`; raises UnavailableError for what the system refuses, as no room."""
+    with explained(path), complete_or_absent(path) as stream:
+        yield stream
+
+
+@contextlib.contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Raise UnavailableError, naming a new file or folder, for what the system refuses."""
     try:
-        with complete_or_absent(path) as stream:
-            yield stream
+        yield
     except BrokenPipeError:
         raise
     except OSError as error:

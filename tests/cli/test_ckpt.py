@@ -3,13 +3,16 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from pttool.core.ckpt.files.journal import Change, Journal, encode, journal_path
 from tests.conftest import PTTOOL, Completed, Program, Pttool, assert_refused
 from tests.core.ckpt.corpus import KINDS
 
@@ -196,3 +199,104 @@ def test_a_difference_in_values(pttool: Pttool, tmp_path: Path) -> None:
     assert by_key["w"]["max_abs_diff"] == 0.5
     assert (by_key["epoch"]["a"], by_key["epoch"]["b"]) in ((1, 2), ("1", "2"))
     assert pttool("ckpt", "diff", "a.pt", "a.pt", "--values").returncode == 0
+
+
+def test_every_verb_draws_its_table(pttool: Pttool, tmp_path: Path) -> None:
+    """Columns and footers name what the report holds."""
+    torch.save({"w": torch.ones(2), "v": torch.ones(2)}, tmp_path / "m.pt")
+    verbs = [
+        ["inspect", "m.pt", "--tree", "--stats"],
+        ["convert-cpu", "m.pt", "--dry-run", "-o", "not-there.pt"],
+        ["strip-dataparallel", "m.pt", "--dry-run"],
+        ["scan", "m.pt"],
+        ["verify", "m.pt", "--all"],
+        ["diff", "m.pt", "m.pt", "--all"],
+        ["extract", "m.pt", "-o", "w.pt"],
+        ["to-safetensors", "m.pt", "-o", "m.safetensors"],
+        ["to-torch", "m.safetensors", "-o", "t.pt"],
+        ["cast", "m.pt", "--dtype", "bf16", "-o", "c.pt"],
+        ["shard", "m.pt", "--max-size", "8B", "-o", "shards"],
+        ["merge", "shards", "-o", "merged.pt"],
+    ]
+    for args in verbs:
+        done = pttool("ckpt", *args)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
+    merged = torch.load(tmp_path / "merged.pt", weights_only=True)
+    assert {name: tensor.tolist() for name, tensor in merged.items()} == {
+        "v": [1.0, 1.0],
+        "w": [1.0, 1.0],
+    }
+
+
+def test_names_that_are_spelled_alike_have_figures_of_their_own(
+    pttool: Pttool, tmp_path: Path
+) -> None:
+    torch.save({"a.b": torch.ones(2), "a": {"b": 7 * torch.ones(2)}}, tmp_path / "m.pt")
+    found = _json(pttool("ckpt", "inspect", "m.pt", "--stats", "--json"))
+    assert [item["max"] for item in found["items"]] == [1.0, 7.0]
+
+
+def test_several_files_are_summed_up_and_told_apart(pttool: Pttool, tmp_path: Path) -> None:
+    torch.save({"w": torch.ones(2)}, tmp_path / "a.pt")
+    torch.save(Path("/x"), tmp_path / "b.pt")
+    summary = _json(pttool("ckpt", "inspect", "a.pt", "b.pt", "--json"))["summary"]
+    assert summary["tensors"] == 1
+    by_file = {found["file"]: found["weights_only_loadable"] for found in summary["files"]}
+    assert by_file == {"a.pt": True, "b.pt": False}
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_whoever_ends_it_no_temporary_file_stays(tmp_path: Path, ending: signal.Signals) -> None:
+    """A scheduler and a closed terminal send other signals than Ctrl-C."""
+    with (tmp_path / "big.pt").open("wb") as stream:
+        torch.save({"w": torch.zeros(1 << 26)}, stream)
+    process = subprocess.Popen(
+        [PTTOOL, "ckpt", "cast", "big.pt", "--dtype", "fp64", "-o", "out.pt"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while not list(tmp_path.glob(".pttool-*")) and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(ending)
+    assert process.wait(60) == 128 + ending
+    assert [path.name for path in tmp_path.iterdir()] == ["big.pt"]
+
+
+def test_an_interrupted_change_is_undone_and_said(pttool: Pttool, tmp_path: Path) -> None:
+    source = tmp_path / "m.pt"
+    torch.save({"w": torch.ones(2)}, source)
+    before = source.read_bytes()
+    patch = Change(100, before[100:104], b"abcd")
+    source.write_bytes(before[:100] + b"ab" + before[102:])
+    journal_path(source).write_bytes(encode(Journal(len(before), (patch,))))
+    done = pttool("ckpt", "inspect", "m.pt")
+    assert done.returncode == 0
+    assert "had been cut short: it is undone" in done.stderr
+    assert source.read_bytes() == before
+
+
+def test_the_weights_are_never_chosen_by_chance(pttool: Pttool, tmp_path: Path) -> None:
+    weights = {"l.weight": torch.ones(2), "l.bias": torch.ones(1)}
+    cases = {
+        "one.pt": ({"unet": weights, "step": torch.tensor(3)}, ["l.weight", "l.bias"]),
+        "tree.pt": (
+            {"model": {"enc": weights, "s": torch.ones(1)}},
+            ["enc.l.weight", "enc.l.bias", "s"],
+        ),
+    }
+    for name, (saved, wanted) in cases.items():
+        torch.save(saved, tmp_path / name)
+        assert pttool("ckpt", "extract", name, "-o", f"out-{name}").returncode == 0
+        assert list(torch.load(tmp_path / f"out-{name}", weights_only=True)) == wanted
+    torch.save({"G": weights, "D": weights, "step": torch.tensor(1)}, tmp_path / "gan.pt")
+    assert_refused(pttool("ckpt", "extract", "gan.pt", "-o", "g.pt"), 3, "several", "--key G")
+    assert pttool("ckpt", "extract", "gan.pt", "--key", "D", "-o", "d.pt").returncode == 0
+
+
+def test_lists_that_name_nothing_or_are_of_another_kind(pttool: Pttool, tmp_path: Path) -> None:
+    (tmp_path / "nul").write_bytes(b"a.pt\0b.pt\0")
+    (tmp_path / "empty").write_bytes(b"")
+    assert_refused(pttool("ckpt", "scan", "--files-from", "nul"), 2, "add -0")
+    assert_refused(pttool("ckpt", "scan", "--files-from", "empty"), 2, "names no files")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from pttool.core.ckpt.files.journal import journal_path
+from pttool.core.ckpt.files.watching import changing, version
 from pttool.errors import InputError, PttoolError, UnavailableError
 
 T = TypeVar("T")
@@ -46,9 +47,10 @@ def each(paths: Sequence[Path], work: Callable[[Path], T]) -> Done[T]:
     """
     results: list[tuple[str, T]] = []
     errors: list[PttoolError] = []
+    notes: list[str] = []
     for path in paths:
         try:
-            with readable(path) as file:
+            with readable(path, say=notes.append) as file:
                 results.append((str(path), work(file)))
         except (InputError, UnavailableError) as error:
             errors.append(error)
@@ -57,49 +59,79 @@ def each(paths: Sequence[Path], work: Callable[[Path], T]) -> Done[T]:
             errors.append(InputError(said, "check that it is there, and stays there"))
     if len(paths) == 1 and errors:
         raise errors[0]
-    if not errors:
-        return Done(tuple(results))
-    if len(errors) == 1:
-        return Done(tuple(results), failure=errors[0])
+    if len(errors) < 2:
+        return Done(tuple(results), tuple(notes), *errors)
     return Done(
         tuple(results),
-        tuple(error.message for error in errors),
+        (*notes, *(error.message for error in errors)),
         type(errors[0])(f"{len(errors)} of {len(paths)} files can't be read", "the notes say why"),
     )
 
 
 @contextlib.contextmanager
-def readable(path: Path) -> Iterator[Path]:
-    """Yield a path that can be read anywhere in it; of a pipe on standard input, a copy's.
+def readable(
+    path: Path, *, may_change: bool = False, say: Callable[[str], object] = lambda note: None
+) -> Iterator[Path]:
+    """Yield a path that can be read anywhere in it; of a pipe, a copy's.
 
-    What an interrupted change in place left of a file is undone first. Raises InputError for a
-    terminal, UnavailableError where there is no room for the copy.
+    What an interrupted change in place left of a file is undone first, which `say` is told. Raises
+    InputError for a terminal, UnavailableError where there is no room for the copy, and for a file
+    that another process changes meanwhile, unless it `may_change`.
     """
-    if path != STDIN:
-        real = Path(os.path.realpath(path))
-        if real.is_file() and os.path.lexists(journal_path(real)):
-            from pttool.core.ckpt.files.patching import recover
-
-            recover(path)
-        yield path
+    if path == STDIN and (sys.stdin is None or sys.stdin.isatty()):
+        what = "is closed" if sys.stdin is None else "is a terminal, not a file"
+        raise InputError(f"standard input: {what}", "pttool ckpt ... - < FILE")
+    real = Path("/dev/stdin") if path == STDIN else path
+    if stat.S_ISFIFO(_mode(real)):
+        with _copied(real, "standard input" if path == STDIN else str(path)) as copy:
+            yield copy
         return
-    if sys.stdin is None or sys.stdin.isatty():
-        raise InputError("standard input: is a terminal, not a file", "pttool ckpt ... - < FILE")
-    if not stat.S_ISREG(os.fstat(0).st_mode):
-        _copy_stdin()
-    yield Path("/dev/stdin")
+    if path != STDIN:
+        _undo_interrupted(path, say)
+    before = version(real)
+    try:
+        yield real
+    except InputError:
+        if version(real) != before:
+            raise changing(path) from None
+        raise
+    if not may_change and version(real) != before:
+        raise changing(path)
 
 
-def _copy_stdin() -> None:
-    """Put a file without a name in the place of the pipe on standard input."""
-    import shutil
+def _undo_interrupted(path: Path, say: Callable[[str], object]) -> None:
+    real = Path(os.path.realpath(path))
+    if stat.S_ISREG(_mode(real)) and os.path.lexists(journal_path(real)):
+        from pttool.core.ckpt.files.patching import recover
+
+        if recover(path):
+            say(f"{path}: a change in place had been cut short: it is undone")
+
+
+@contextlib.contextmanager
+def _copied(pipe: Path, name: str) -> Iterator[Path]:
+    """Yield the path of a file without a name that holds what comes out of a pipe."""
     import tempfile
 
-    try:
-        with tempfile.TemporaryFile(prefix="pttool-") as copy:
-            shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
+    with contextlib.ExitStack() as stack:
+        try:
+            copy = stack.enter_context(tempfile.TemporaryFile(prefix="pttool-"))
+            with pipe.open("rb") as stream:
+                while block := stream.read(1 << 20):
+                    copy.write(block)
             copy.flush()
-            os.dup2(copy.fileno(), 0)
-    except OSError as error:
-        said = f"standard input: {error.strerror}, copying it to {tempfile.gettempdir()}"
-        raise UnavailableError(said, "make room, or set TMPDIR to where there is") from error
+        except OSError as error:
+            said = f"{name}: {error.strerror}, copying it to {tempfile.gettempdir()}"
+            raise UnavailableError(said, "make room, or set TMPDIR to where there is") from error
+        path = Path(f"/dev/fd/{copy.fileno()}")
+        try:
+            yield path
+        except InputError as error:
+            raise InputError(error.message.replace(str(path), name), error.hint) from error
+
+
+def _mode(path: Path) -> int:
+    try:
+        return os.stat(path).st_mode
+    except (OSError, ValueError):  # said by what opens it
+        return 0

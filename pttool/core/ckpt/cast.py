@@ -3,21 +3,28 @@
 from dataclasses import replace
 from pathlib import Path
 
-from pttool.core.ckpt.extract import is_writable, report
-from pttool.core.ckpt.files.new_files import check_room, new_file
-from pttool.core.ckpt.to_safetensors import FORMAT, inherited, sharing_notes
+from pttool.core.ckpt.files.disks import check_room
 from pttool.core.ckpt.weights.casting import Casting, floating_type, one_thread
 from pttool.core.ckpt.weights.layout import Named, laid_out
 from pttool.core.ckpt.weights.selection import (
     Selection,
+    filtered,
     is_safetensors,
+    is_writable,
     left_out_note,
-    matching,
     select,
     without,
 )
-from pttool.core.ckpt.writing.safetensors import entries_of, tied_names, write_safetensors
+from pttool.core.ckpt.writing.report import report
+from pttool.core.ckpt.writing.safetensors import (
+    FOR_TORCH,
+    entries_of,
+    sharing_notes,
+    tied_names,
+    write_safetensors,
+)
 from pttool.core.ckpt.writing.state_dict import write_state_dict
+from pttool.core.files import written
 from pttool.core.report import Report
 
 SAFETENSORS_SUFFIX = ".safetensors"
@@ -34,7 +41,7 @@ def cast(path: Path, dtype: str, out: Path, *, filter: str | None = None) -> Rep
     """
     target = floating_type(dtype)
     selection = select(path)
-    chosen = selection.tensors if filter is None else matching(selection.tensors, filter)
+    chosen = selection.tensors if filter is None else filtered(selection.tensors, filter)
     casting = Casting(frozenset(name for name, _ in chosen), target)
     write = _write_safetensors if _is_safetensors(selection, out) else _write_torch
     with one_thread():
@@ -58,7 +65,7 @@ def _write_torch(
     left_out = [named for named in selection.tensors if not is_writable(named)]
     tensors = without(selection, left_out)
     layout = laid_out(tensors, compact=True, casting=casting)
-    with new_file(out) as stream:
+    with written(out) as stream:
         write_state_dict(stream, layout, stem=out.stem)
     return layout.tensors, left_out_note(left_out)
 
@@ -70,9 +77,9 @@ def _write_safetensors(
     kept = [named for named in selection.tensors if named[0] not in tied]
     entries = entries_of(kept, selection.checkpoint.path, casting)
     check_room(out, sum(entry.size_bytes for entry in entries))
-    metadata = {**inherited(selection), **tied, **FORMAT}
-    with new_file(out) as stream:
+    metadata = {**selection.metadata, **tied, **FOR_TORCH}
+    with written(out) as stream:
         write_safetensors(stream, entries, metadata, selection.checkpoint.path)
     dtypes = {entry.name: entry.dtype for entry in entries}
-    written = tuple((name, replace(tensor, dtype=dtypes[name])) for name, tensor in kept)
-    return written, sharing_notes(tied, kept)
+    cast_to = tuple((name, replace(tensor, dtype=dtypes[name])) for name, tensor in kept)
+    return cast_to, sharing_notes(tied, kept)

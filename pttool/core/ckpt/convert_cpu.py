@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pttool.core.ckpt.editing.editable import editable
+from pttool.core.ckpt.editing.rewriting import patched
+from pttool.core.ckpt.formats.recognition import recognise
 from pttool.core.ckpt.pickles.edits import Edit, edits
 from pttool.core.ckpt.pickles.nodes import Global, Node, Text
 from pttool.core.ckpt.pickles.traces import Tracer
+from pttool.core.ckpt.types import Format
 from pttool.core.report import Column, Report
 
 CPU = "cpu"
@@ -20,7 +23,8 @@ MOVERS = (
     "torch._utils._rebuild_device_tensor_from_numpy",
     "torch._utils._rebuild_xla_tensor",
 )
-BININT1 = ord("K")
+BININT1, TUPLE1, TUPLE2 = ord("K"), 0x85, 0x86
+WITHOUT_DEVICES = (Format.SAFETENSORS, Format.NPZ, Format.NPY)
 
 
 FIELDS = ("device", "new_device", "storages")
@@ -53,6 +57,10 @@ def convert_cpu(
     Only the tags change: texts such as an argument `device="cuda:0"` stay, and so do torch.device
     objects unless `device_objects`. Raises InputError for a file that can't be read or edited.
     """
+    if recognise(path) in WITHOUT_DEVICES:
+        if not dry_run:
+            patched(path, target or path, [])
+        return _report(path, target or path, {}, 0, 0)
     with editable(path) as opened:
         tags = {trace: list(_tags(trace)) for trace in opened.traces}
         objects = {trace: list(_device_objects(trace)) for trace in opened.traces}
@@ -104,20 +112,23 @@ def _edits(trace: Tracer, tags: list[Tag], objects: list[Text]) -> list[Edit]:
     texts = [tag.text for tag in tags] + objects
     found = edits(trace, {text.at: CPU for text in texts})
     ends = {event.at: event.end for event in trace.events} if objects else {}
-    found += [edit for text in objects if (edit := _first_index(trace, text, ends)) is not None]
+    found += [edit for text in objects for edit in _without_index(trace, text, ends)]
     return sorted(found, key=lambda edit: edit.start)
 
 
-def _first_index(trace: Tracer, text: Text, ends: Mapping[int, int]) -> Edit | None:
-    """Return the edit that makes the index behind a device's type 0; a CPU has no other.
+def _without_index(trace: Tracer, text: Text, ends: Mapping[int, int]) -> list[Edit]:
+    """Return the edits that take the index from a device's arguments: "cpu:0" is no tag of torch.
 
     `ends` says where the opcode at a position ends.
     """
     position = ends[text.at]
     position = ends.get(position, position)  # where the text is kept at once
-    if trace.buffer[position] != BININT1:
-        return None
-    return Edit(position, position + 2, bytes([BININT1, 0]))
+    if trace.buffer[position] != BININT1 or trace.buffer[position + 2] != TUPLE2:
+        return []
+    return [
+        Edit(position, position + 2, b""),
+        Edit(position + 2, position + 3, bytes([TUPLE1])),
+    ]
 
 
 def _report(

@@ -10,9 +10,10 @@ from typing import Any
 from pttool.core.ckpt.batch import readable
 from pttool.core.ckpt.comparing.compared_leaves import ONLY_A, ONLY_B, Pair, compared
 from pttool.core.ckpt.comparing.prefixes import better_prefix
+from pttool.core.ckpt.files.words import listed
 from pttool.core.ckpt.reading import read
 from pttool.core.ckpt.tensors.paths import MODULE_PARTS, dotted, name_of
-from pttool.core.ckpt.types import Checkpoint, Tensor, Value
+from pttool.core.ckpt.types import Checkpoint, Format, Tensor, Value
 from pttool.core.ckpt.weights.model_weights import model_weights
 from pttool.core.report import Column, Report
 from pttool.errors import CheckFailedError
@@ -40,7 +41,8 @@ FOOTER = (
     Column("only_a", "Only in A", "count"),
     Column("only_b", "Only in B", "count"),
 )
-NAMES_SAID = 3
+# Whose metadata names more tensors than the file holds.
+WITH_TIES = (Format.SAFETENSORS, Format.SHARDED)
 ROOT = "(root)"
 HIDDEN_ENDS = tuple((part,) for part in MODULE_PARTS)
 
@@ -104,7 +106,8 @@ def _sides(
 ) -> tuple[Side, Side, tuple[str, ...]]:
     checkpoints = [read(file) for file in files]
     flat = list(map(_is_state_dict, checkpoints))
-    is_weights = flat[0] != flat[1] or any(key is not None for key in keys)
+    with_ties = any(checkpoint.format in WITH_TIES for checkpoint in checkpoints)
+    is_weights = flat[0] != flat[1] or with_ties or any(key is not None for key in keys)
     sides = []
     places = []
     for path, checkpoint, key in zip(paths, checkpoints, keys, strict=True):
@@ -195,13 +198,13 @@ def _notes(pairs: Sequence[Pair], values: bool) -> Iterator[str]:
         yield "shapes and types of tensors were compared; --values compares their elements"
     in_bits = [p.key for p in pairs if p.difference is not None and p.difference.is_in_bits_alone]
     if in_bits:
-        yield f"differ in bits alone, as 0 and -0 do: {_some(in_bits)}"
+        yield f"differ in bits alone, as 0 and -0 do: {listed(in_bits)}"
     by_reason: dict[str, list[str]] = {}
     for pair in pairs:
         if pair.unknown:
             by_reason.setdefault(pair.unknown, []).append(pair.key)
     for reason, keys in by_reason.items():
-        yield f"elements not compared, {reason}: {_some(keys)}"
+        yield f"elements not compared, {reason}: {listed(keys)}"
 
 
 def _failure(a: Side, b: Side, summary: Mapping[str, Any]) -> CheckFailedError:
@@ -219,8 +222,3 @@ def _hint(a: Side, b: Side) -> str | None:
         if (change := better_prefix(side.shapes, other.shapes)) is not None
     ]
     return f"to rename the keys: {max(found)[2]}" if found else None
-
-
-def _some(names: Sequence[str]) -> str:
-    rest = len(names) - NAMES_SAID
-    return ", ".join(names[:NAMES_SAID]) + (f" and {rest:,} more" if rest > 0 else "")

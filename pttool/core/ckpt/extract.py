@@ -3,40 +3,17 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pttool.core.ckpt.files.new_files import new_file
 from pttool.core.ckpt.tensors.dtypes import item_bytes
 from pttool.core.ckpt.tensors.elements import count
-from pttool.core.ckpt.types import Tensor
 from pttool.core.ckpt.weights.layout import Layout, Named, distinct, laid_out
-from pttool.core.ckpt.weights.selection import (
-    SPARSE,
-    Selection,
-    input_bytes,
-    left_out_note,
-    select,
-    unwritable,
-    without,
-)
+from pttool.core.ckpt.weights.selection import is_writable, left_out_note, select, without
+from pttool.core.ckpt.writing.report import report
 from pttool.core.ckpt.writing.state_dict import write_state_dict
-from pttool.core.report import Column, Item, Report
+from pttool.core.files import written
+from pttool.core.report import Report
 
-COLUMNS = (
-    Column("key", "Key"),
-    Column("shape", "Shape", "shape"),
-    Column("dtype", "Type"),
-    Column("numel", "Elements", "count"),
-    Column("size_bytes", "Size", "bytes"),
-)
-FIELDS = tuple(column.key for column in COLUMNS)
 # A storage may be rounded up, or have gaps for alignment.
 WORTH_SAYING = 1.1
-FOOTER = (
-    Column("tensors", "Tensors", "count"),
-    Column("parameters", "Elements", "count"),
-    Column("size_bytes", "File", "bytes"),
-    Column("saved_bytes", "Saved", "bytes"),
-    Column("dropped", "Left behind", "list"),
-)
 
 
 def extract(
@@ -59,7 +36,7 @@ def extract(
     left_out = [named for named in selection.tensors if not is_writable(named)]
     tensors = without(selection, left_out)
     layout = laid_out(tensors, compact=compact)
-    with new_file(out) as stream:
+    with written(out) as stream:
         write_state_dict(stream, layout, stem=out.stem)
     notes = (
         *selection.notes,
@@ -67,40 +44,6 @@ def extract(
         *([] if compact else _bloat(layout, tensors)),
     )
     return report(selection, tensors, out, notes)
-
-
-def is_writable(named: Named) -> bool:
-    """Whether a torch file can hold a tensor: a strided one, or a sparse one as its parts."""
-    tensor = named[1]
-    return tensor.layout in SPARSE or unwritable(tensor) is None
-
-
-def report(
-    selection: Selection, tensors: Sequence[Named], out: Path, notes: tuple[str, ...]
-) -> Report:
-    """Return what was written, and what that saved."""
-    size = out.stat().st_size
-    summary = {
-        "file": str(out),
-        "tensors": len(tensors),
-        "parameters": sum(map(count, distinct(tensors))),
-        "size_bytes": size,
-        "saved_bytes": input_bytes(selection.checkpoint) - size,
-        "dropped": list(selection.dropped),
-    }
-    items = [item(name, tensor) for name, tensor in tensors]
-    return Report(FIELDS, COLUMNS, items, summary, FOOTER, notes)
-
-
-def item(name: str, tensor: Tensor) -> Item:
-    """Return a tensor as a row: sizes in elements and bytes."""
-    return {
-        "key": name,
-        "shape": list(tensor.shape),
-        "dtype": tensor.dtype,
-        "numel": count(tensor),
-        "size_bytes": count(tensor) * item_bytes(tensor.dtype),
-    }
 
 
 def _bloat(layout: Layout, tensors: Sequence[Named]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pttool.core.ckpt.batch import each
 from pttool.core.ckpt.listing import FIELDS, Row, grouped, rows
-from pttool.core.ckpt.overview import merged, overview
+from pttool.core.ckpt.overview import Overview, merged, overview
 from pttool.core.ckpt.reading import read
 from pttool.core.ckpt.types import Checkpoint, Tensor, Value
 from pttool.core.report import Column, Report
@@ -33,6 +33,7 @@ STATISTICS_COLUMNS = (
 )
 FOOTER = (
     Column("format", "Format"),
+    Column("format_version", "Format version"),
     Column("tensors", "Tensors", "count"),
     Column("parameters", "Parameters", "count"),
     Column("needed_bytes", "Needed", "bytes"),
@@ -82,18 +83,23 @@ def inspect(
         items=listed,
         summary=summary,
         footer=FOOTER,
-        notes=(*done.notes, *_warnings(done.results)),
+        notes=(*done.notes, *_notes(done.results, pattern)),
         failure=done.failure,
     )
 
 
-def _warnings(results: Sequence[tuple[str, tuple[list[Row], dict[str, Any]]]]) -> list[str]:
-    return [f"{name}: {said}" for name, (_, summary) in results for said in summary["warnings"]]
+def _notes(
+    results: Sequence[tuple[str, tuple[list[Row], Overview]]], pattern: str | None
+) -> list[str]:
+    notes = [f"{name}: {said}" for name, (_, summary) in results for said in summary["warnings"]]
+    if pattern is not None and results and not any(found for _, (found, _) in results):
+        notes.append(f"no name matches {pattern}")
+    return notes
 
 
 def _listed(
     checkpoint: Checkpoint, pattern: str | None, statistics: bool
-) -> tuple[list[Row], dict[str, Any]]:
+) -> tuple[list[Row], Overview]:
     found = []
     for leaf, row in rows(checkpoint, pattern):
         row["remarks"] = _remarks(row)

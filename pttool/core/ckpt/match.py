@@ -136,9 +136,10 @@ def _summary(
 
 def _suggestion(change: PrefixChange, model: Shapes, is_applied: bool) -> str:
     renaming = change.renaming
-    said = [f"without the prefix {renaming.prefix}"] if renaming.prefix else []
+    said = [f"without {' and '.join(change.wrappers)}"] if change.wrappers else []
+    said += [f"without the prefix {renaming.prefix}"] if renaming.prefix else []
     said += [f"with the prefix {renaming.added}"] if renaming.added else []
-    how = " and ".join(said) or "without the names of wrappers"
+    how = " and ".join(said)
     verb = "match" if is_applied else "would match"
     return f"{how}, {change.matched:,} of {len(model):,} keys {verb}"
 
@@ -150,8 +151,11 @@ def _failure(
     wrong = [f"{summary[name]:,} {word}" for name, word in words.items() if summary[name]]
     if not wrong:
         return None
-    hint = "load_state_dict(..., strict=False) leaves out what is missing or unexpected"
-    return CheckFailedError(
-        f"{path}: does not fill {summary['model']}: {', '.join(wrong)}",
-        hint if change is None else f"to rename the keys: {change.command(str(path))}",
-    )
+    if change is not None and summary["matched"] < change.matched:
+        hint = f"to rename the keys: {change.command(str(path))}"
+    elif summary["mismatched"]:
+        hint = "it is of another model, or built with other arguments: see --kw"
+    else:
+        hint = "load_state_dict(..., strict=False) leaves out what is missing or unexpected"
+    said = f"{path}: does not fill {summary['model']}: {', '.join(wrong)}"
+    return CheckFailedError(said, hint)

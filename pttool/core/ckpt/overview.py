@@ -29,8 +29,11 @@ def overview(checkpoint: Checkpoint) -> Overview:
     unsafe, unknown = _globals(checkpoint)
     warnings = [*checkpoint.warnings, *_size_warnings(checkpoint)]
     if stored and 1 - needed / stored >= SMALLEST_WASTE:
-        share = 100 * (1 - needed / stored)
-        warnings.append(f"{share:.1f} % of the stored bytes are reachable by no tensor")
+        share = min(round(100 * (1 - needed / stored), 1), 99.9)
+        warnings.append(
+            f"{share} % of the stored bytes are reachable by no tensor, most of them behind "
+            f"{_most_wasteful(checkpoint)}: extract --compact leaves them out"
+        )
     return {
         "format": checkpoint.format.value,
         "format_version": checkpoint.format_version,
@@ -126,20 +129,28 @@ def _storages(checkpoint: Checkpoint) -> dict[str, list[Tensor]]:
 
 def _needed(checkpoint: Checkpoint) -> int:
     """Return the bytes that tensors reach, those that several reach once."""
-    needed = 0
-    for tensors in _storages(checkpoint).values():
-        different = {(t.offset, t.shape, t.stride): needed_bytes(t) for t in tensors}
-        size = max(tensor.storage.size_bytes for tensor in tensors if tensor.storage)
-        needed += min(sum(different.values()), size)
-    return needed
+    return sum(map(_reached, _storages(checkpoint).values()))
+
+
+def _reached(tensors: list[Tensor]) -> int:
+    """Return how many bytes of one storage its tensors reach."""
+    different = {(t.offset, t.shape, t.stride): needed_bytes(t) for t in tensors}
+    return min(sum(different.values()), _size(tensors))
+
+
+def _size(tensors: list[Tensor]) -> int:
+    return max(tensor.storage.size_bytes for tensor in tensors if tensor.storage)
+
+
+def _most_wasteful(checkpoint: Checkpoint) -> str:
+    """Return the name of a tensor whose storage has the most bytes that none reaches."""
+    storages = _storages(checkpoint).values()
+    return name_of(max(storages, key=lambda tensors: _size(tensors) - _reached(tensors))[0])
 
 
 def _stored(checkpoint: Checkpoint) -> int:
     """Return the bytes of the storages."""
-    return sum(
-        max(tensor.storage.size_bytes for tensor in tensors if tensor.storage)
-        for tensors in _storages(checkpoint).values()
-    )
+    return sum(map(_size, _storages(checkpoint).values()))
 
 
 def _parameters(checkpoint: Checkpoint) -> int:

@@ -1,23 +1,25 @@
 """`pttool ckpt scan`: whether loading a checkpoint could run code."""
 
-import mmap
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 from pttool.core.ckpt import batch
+from pttool.core.ckpt.containers.distributed_chunks import records_in
 from pttool.core.ckpt.containers.legacy import read_legacy
 from pttool.core.ckpt.containers.sharded import read_index
-from pttool.core.ckpt.files.payload import opened, quoted, read_at
+from pttool.core.ckpt.files.patching import recover
+from pttool.core.ckpt.files.payload import mapped, opened, read_at
+from pttool.core.ckpt.files.words import quoted
 from pttool.core.ckpt.formats.recognition import recognise
-from pttool.core.ckpt.integrity.chunks import records_in
+from pttool.core.ckpt.formats.signatures import ZIP_HEADS
 from pttool.core.ckpt.reading import read
 from pttool.core.ckpt.safety.audits import Findings, Verdict, shown
-from pttool.core.ckpt.safety.searching import LEGACY_PICKLES, ZIP_HEADS, Search, has_zip_end, said
+from pttool.core.ckpt.safety.searching import LEGACY_PICKLES, Search, has_zip_end, said
 from pttool.core.ckpt.types import Format, Record
 from pttool.core.report import Column, Report
-from pttool.errors import CheckFailedError, InputError
+from pttool.errors import CheckFailedError, InputError, PttoolError
 
 FailOn = Literal["unknown", "dangerous"]
 COLUMNS = (
@@ -32,6 +34,8 @@ PROGRAMS = {
 }
 # How many pickles a file begins with.
 EXPECTED = {Format.PICKLE: 1, Format.TORCH_LEGACY: LEGACY_PICKLES}
+# What no shard can be.
+FOLDERS = (Format.SHARDED, Format.DISTRIBUTED)
 # Kinds that are opened too, as something in them may be no pickle but wrong.
 CHECKED = (Format.SAFETENSORS, Format.NPZ, Format.NPY, Format.TORCH_TAR)
 
@@ -46,7 +50,7 @@ def scan(
     clean, or is dangerous, as `fail_on` says. Raises InputError for a single file that can't be
     read, or is no checkpoint.
     """
-    done = batch.each(paths, lambda path: findings_in(path, allow))
+    done = batch.each(paths, lambda path: audit_file(path, allow))
     items = [
         {
             "file": name,
@@ -68,21 +72,24 @@ def scan(
         columns=COLUMNS,
         items=items,
         summary={**{name.lower(): count for name, count in counts.items()}, "files": len(items)},
-        footer=tuple(Column(key, key.capitalize(), "count") for key in counts),
+        footer=tuple(Column(key.lower(), key.capitalize(), "count") for key in counts),
         notes=notes,
         failure=failure or done.failure,
     )
 
 
-def findings_in(path: Path, allow: Sequence[str] = ()) -> Findings:
-    """Return what a file or folder is found to hold. Raises InputError for what isn't one."""
+def audit_file(path: Path, allow: Sequence[str] = ()) -> Findings:
+    """Return what a file or folder is found to hold.
+
+    Raises InputError for what is no checkpoint, where no pickle is found in it either.
+    """
     search = Search(Findings(allow))
     form: Format | None = None
     refusal: InputError | None = None
     try:
         form = recognise(path)
     except InputError as error:
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise
         refusal = error
     if form is Format.DISTRIBUTED:
@@ -93,8 +100,6 @@ def findings_in(path: Path, allow: Sequence[str] = ()) -> Findings:
         _file(path, form, search)
     if refusal is not None and not search.budget.found:
         raise refusal
-    if form in PROGRAMS:
-        search.findings.doubt(PROGRAMS[form])
     return search.findings
 
 
@@ -118,11 +123,13 @@ def _file(path: Path, form: Format | None, search: Search) -> None:
     if not is_zip and has_zip_end(path):
         search.findings.doubt("a zip lies in the file, which some programs would read instead")
         search.archive(path)
+    if form in PROGRAMS:
+        search.findings.doubt(PROGRAMS[form])
 
 
 def _check_end(path: Path, size: int, search: Search) -> None:
     try:
-        with opened(path) as file, mmap.mmap(file, 0, access=mmap.ACCESS_READ) as whole:
+        with opened(path) as file, mapped(path) as whole:
             end = read_legacy(whole, path, 0, file).end
     except InputError as error:
         search.findings.doubt(said(error, path))
@@ -146,10 +153,27 @@ def _distributed(path: Path, search: Search) -> None:
 
 
 def _sharded(path: Path, search: Search) -> None:
+    """Look at every shard: one that can't be read must not hide what another holds."""
     index = read_index(path)
     for name in index.shards:
         shard = index.path.parent / name
-        _file(shard, recognise(shard), search)
+        form = None
+        try:
+            recover(shard)
+            form = recognise(shard)
+            if form in FOLDERS:
+                search.findings.doubt(f"{quoted(name)} is a checkpoint of several files, not one")
+        except PttoolError as error:
+            search.findings.doubt(said(error, shard, quoted(name)))
+        if os.path.isfile(shard):
+            _shard(shard, form, search)
+
+
+def _shard(shard: Path, form: Format | None, search: Search) -> None:
+    try:
+        _file(shard, form, search)
+    except InputError as error:
+        search.findings.doubt(said(error, shard, quoted(shard.name)))
 
 
 def _failure(counts: dict[str, int], fail_on: FailOn) -> CheckFailedError | None:

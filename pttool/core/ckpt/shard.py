@@ -9,16 +9,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pttool.core.ckpt.extract import COLUMNS, is_writable, item
-from pttool.core.ckpt.files.new_files import check_room, new_file
-from pttool.core.ckpt.files.new_folder import new_folder
+from pttool.core.ckpt.files.disks import check_room
+from pttool.core.ckpt.files.new_folder import check_new_folder, new_folder
 from pttool.core.ckpt.tensors.dtypes import item_bytes
 from pttool.core.ckpt.tensors.elements import count
-from pttool.core.ckpt.to_safetensors import FORMAT, inherited, sharing_notes
 from pttool.core.ckpt.weights.layout import Named, distinct, laid_out
-from pttool.core.ckpt.weights.selection import Selection, left_out_note, select, without
-from pttool.core.ckpt.writing.safetensors import entries_of, tied_names, write_safetensors
+from pttool.core.ckpt.weights.selection import (
+    Selection,
+    is_writable,
+    left_out_note,
+    select,
+    without,
+)
+from pttool.core.ckpt.writing.report import COLUMNS, item
+from pttool.core.ckpt.writing.safetensors import (
+    FOR_TORCH,
+    entries_of,
+    sharing_notes,
+    tied_names,
+    write_safetensors,
+)
 from pttool.core.ckpt.writing.state_dict import write_state_dict
+from pttool.core.files import complete_or_absent
 from pttool.core.report import Column, Report
 
 SAFETENSORS_NAMES = ("model", ".safetensors")
@@ -49,6 +61,7 @@ def shard(path: Path, out_dir: Path, *, max_size: int, safetensors: bool = True)
     safetensors written once and recorded in every file's metadata. Raises as `extract` and
     `to_safetensors` do, UsageError for a folder that exists.
     """
+    check_new_folder(out_dir)
     selection = select(path)
     left_out = [] if safetensors else [n for n in selection.tensors if not is_writable(n)]
     tensors = without(selection, left_out)
@@ -58,7 +71,7 @@ def shard(path: Path, out_dir: Path, *, max_size: int, safetensors: bool = True)
     shards = list(_filled(units, max_size))
     names = _names(len(shards), SAFETENSORS_NAMES if safetensors else TORCH_NAMES)
     by_name = dict(zip(names, shards, strict=True))
-    metadata = {**inherited(selection), **tied, **FORMAT} if safetensors else None
+    metadata = {**selection.metadata, **tied, **FOR_TORCH} if safetensors else None
     check_room(out_dir.resolve(), sum(unit.size_bytes for unit in units))
     with new_folder(out_dir) as folder:
         for name, members in by_name.items():
@@ -109,7 +122,7 @@ def _names(count: int, pattern: tuple[str, str]) -> list[str]:
 def _write(
     path: Path, tensors: Sequence[Named], metadata: Mapping[str, str] | None, source: Path
 ) -> None:
-    with new_file(path) as stream:
+    with complete_or_absent(path) as stream:
         if metadata is not None:
             write_safetensors(stream, entries_of(tensors, source), metadata, source)
         else:
@@ -126,7 +139,7 @@ def _write_index(
         "metadata": {"total_size": sum(unit.size_bytes for unit in units)},
         "weight_map": {name: shard for shard, found in by_name.items() for name, _ in found},
     }
-    with new_file(folder / f"{''.join(pattern)}.index.json") as stream:
+    with complete_or_absent(folder / f"{''.join(pattern)}.index.json") as stream:
         stream.write(json.dumps(index, indent=2, ensure_ascii=False).encode() + b"\n")
 
 

@@ -8,16 +8,15 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pttool.core.ckpt.containers.safetensors import open_safetensors
+from pttool.core.ckpt.containers.safetensors import METADATA
 from pttool.core.ckpt.editing.editable import editable
 from pttool.core.ckpt.editing.named_groups import Group, groups, texts_in_lists
 from pttool.core.ckpt.editing.renaming import Renaming
+from pttool.core.ckpt.editing.safetensors_names import rename, tensor_names
 from pttool.core.ckpt.formats.recognition import recognise
 from pttool.core.ckpt.pickles.edits import Edit, edits
 from pttool.core.ckpt.pickles.nodes import Text
-from pttool.core.ckpt.tensors.paths import name_of
 from pttool.core.ckpt.types import Format
-from pttool.core.ckpt.writing.safetensors_names import rename
 from pttool.core.report import Column, Report
 from pttool.errors import InputError
 
@@ -73,8 +72,8 @@ def strip_dataparallel(
 
 
 def _in_safetensors(path: Path, target: Path, renaming: Renaming, *, dry_run: bool) -> Report:
-    names = [name_of(tensor) for tensor in open_safetensors(path).tensors]
-    new = new_keys("", names, set(), renaming, path)
+    names = tensor_names(path)
+    new = new_keys("", names, {METADATA}, renaming, path)
     rows = [("", old, name) for old, name in zip(names, new, strict=True) if old != name]
     if not dry_run:
         rename(path, target, {old: name for _, old, name in rows})

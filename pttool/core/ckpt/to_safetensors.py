@@ -1,24 +1,19 @@
 """`to_safetensors`: the weights of a checkpoint as a safetensors file."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pttool.core.ckpt.extract import report
-from pttool.core.ckpt.files.new_files import check_room, new_file
-from pttool.core.ckpt.formats.archives import listed
-from pttool.core.ckpt.weights.layout import Named
-from pttool.core.ckpt.weights.selection import Selection, is_safetensors, select
+from pttool.core.ckpt.files.disks import check_room
+from pttool.core.ckpt.weights.selection import select
+from pttool.core.ckpt.writing.report import report
 from pttool.core.ckpt.writing.safetensors import (
+    FOR_TORCH,
     entries_of,
-    overlapping_names,
+    sharing_notes,
     tied_names,
     write_safetensors,
 )
+from pttool.core.files import written
 from pttool.core.report import Report
-
-FORMAT = {"format": "pt"}
-# What the index of a sharded checkpoint says of itself.
-OF_THE_INDEX = ("shards", "total_size")
 
 
 def to_safetensors(
@@ -27,7 +22,6 @@ def to_safetensors(
     *,
     key: str | None = None,
     filter: str | None = None,
-    metadata: Mapping[str, str] | None = None,
 ) -> Report:
     """Write the weights of a checkpoint as safetensors, in bounded memory.
 
@@ -41,25 +35,9 @@ def to_safetensors(
     tied = tied_names(selection.tensors)
     kept = [named for named in selection.tensors if named[0] not in tied]
     entries = entries_of(kept, path)
-    said = {**inherited(selection), **tied, **FORMAT, **(metadata or {})}
+    said = {**selection.metadata, **tied, **FOR_TORCH}
     check_room(out, sum(entry.size_bytes for entry in entries))
-    with new_file(out) as stream:
+    with written(out) as stream:
         write_safetensors(stream, entries, said, path)
     notes = (*selection.notes, *sharing_notes(tied, kept))
     return report(selection, kept, out, notes)
-
-
-def inherited(selection: Selection) -> dict[str, str]:
-    """Return the metadata that a safetensors file already had."""
-    facts = selection.checkpoint.facts if is_safetensors(selection.checkpoint) else {}
-    return {key: text for key, text in facts.items() if key not in OF_THE_INDEX}
-
-
-def sharing_notes(tied: Mapping[str, str], kept: Sequence[Named]) -> tuple[str, ...]:
-    """Return what to say of tensors that share elements, which the format can't."""
-    notes = [f"{name} is {first} again: kept once" for name, first in tied.items()]
-    notes += [
-        f"{listed(names)} share elements: each has a copy of its own"
-        for names in overlapping_names(kept)
-    ]
-    return tuple(notes)

@@ -89,10 +89,14 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Something in a checkpoint that is no tensor: a number, a text, a class's name."""
+    """Something in a checkpoint that is no tensor: a number, a text, a class's name.
+
+    `pickle` holds the pickle that it is from, where that isn't the checkpoint's own.
+    """
 
     path: tuple[Node, ...]
     node: Node
+    pickle: Record | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,13 @@
 """Whether a checkpoint is as it was written, and which records and tensors are not."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pttool.core.ckpt.batch import each
 from pttool.core.ckpt.containers.sharded import read_index
+from pttool.core.ckpt.files.words import listed
 from pttool.core.ckpt.formats.recognition import recognise
 from pttool.core.ckpt.integrity.findings import TORCH_ZIPS, Finding, damage_in_zip, findings_in
 from pttool.core.ckpt.integrity.record_status import DAMAGED, MISSING, NO_CHECKSUM, OK, Status
@@ -32,7 +33,6 @@ FOOTER = (
     Column("bytes", "Bytes", "bytes"),
     Column("damaged", "Damaged", "count"),
 )
-NAMES_SAID = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def _of_shard(path: Path, wanted: Sequence[str]) -> Checked:
         checked = replace(checked, findings=(*checked.findings, *lost.findings))
     extra = held.difference(wanted)
     if extra:
-        note = f"holds what the index doesn't name: {_some(sorted(extra))}"
+        note = f"holds what the index doesn't name: {listed(sorted(extra))}"
         checked = replace(checked, notes=(*checked.notes, note))
     return checked
 
@@ -179,13 +179,13 @@ def _failure(results: Sequence[tuple[str, Checked]]) -> CheckFailedError | None:
     if not damaged:
         return None
     if len(damaged) > 1:
-        names = _some(name for name, _ in damaged)
+        names = listed(name for name, _ in damaged)
         return CheckFailedError(
             f"{len(damaged)} of {len(results)} files are damaged: {names}", hint
         )
     name, findings = damaged[0]
     count = "1 record is" if len(findings) == 1 else f"{len(findings):,} records are"
-    said = _some(_said(finding) for finding in findings)
+    said = listed(_said(finding) for finding in findings)
     return CheckFailedError(f"{name}: {count} damaged: {said}", hint)
 
 
@@ -196,10 +196,4 @@ def _said(finding: Finding) -> str:
     tensors = finding.tensors
     if not tensors:
         return what
-    return f"{what} (tensor{'s' * (len(tensors) > 1)} {_some(tensors)})"
-
-
-def _some(names: Iterable[str]) -> str:
-    every = list(names)
-    rest = len(every) - NAMES_SAID
-    return ", ".join(every[:NAMES_SAID]) + (f" and {rest:,} more" if rest > 0 else "")
+    return f"{what} (tensor{'s' * (len(tensors) > 1)} {listed(tensors)})"

@@ -24,7 +24,7 @@ from typing import Any
 
 from pttool.core.ckpt.reading import read
 from pttool.core.ckpt.safety.weights_only import verdict
-from pttool.core.ckpt.scan import findings_in
+from pttool.core.ckpt.scan import audit_file
 from pttool.core.ckpt.weights.state_dicts import find_weights
 from pttool.errors import PttoolError
 
@@ -71,7 +71,7 @@ def outcome(path: Path) -> dict[str, str]:
     """Return what reading and scanning give: words for what was found, or the error's."""
     said = {}
     uses: dict[str, Callable[[], object]] = {
-        "scan": lambda: str(findings_in(path).verdict),
+        "scan": lambda: str(audit_file(path).verdict),
         "read": lambda: _read(path),
     }
     for name, use in uses.items():

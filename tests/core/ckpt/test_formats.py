@@ -15,6 +15,7 @@ import time
 import zipfile
 import zlib
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,12 @@ import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from pttool.core.ckpt.containers.legacy import open_legacy
+from pttool.core.ckpt.containers.legacy_tar import open_legacy_tar
+from pttool.core.ckpt.containers.raw_pickle import open_raw_pickle
 from pttool.core.ckpt.formats.recognition import recognise
 from pttool.core.ckpt.formats.tar_directory import read_members
-from pttool.core.ckpt.types import Format
+from pttool.core.ckpt.types import Checkpoint, Format
 from pttool.errors import InputError
 from tests.core.ckpt.corpus import KINDS
 
@@ -270,6 +274,13 @@ def test_texts_that_begin_as_an_old_pickle_are_texts(tmp_path: Path, text: bytes
     assert "is a text that begins" in _named(tmp_path, text).message
 
 
+@pytest.mark.parametrize("form", ["<html><title>%s</title>", "<?xml?><Message>%s</Message>"])
+def test_titles_and_messages_are_looked_for_nearby(tmp_path: Path, form: str) -> None:
+    """Where each of ten thousand may begin one, looking for its end takes as many times as long."""
+    assert "'xxx" in _named(tmp_path, (form % ("x" * 200)).encode()).message
+    assert "xxx" not in _named(tmp_path, (form % ("x" * 2000)).encode()).message
+
+
 def _zip(*names: str) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
@@ -339,6 +350,20 @@ def test_a_terabyte_of_nothing_is_read_at_once(tmp_path: Path) -> None:
     start = time.perf_counter()
     assert "is all zero bytes (1,099,511,627,776)" in _refusal(path).message
     assert time.perf_counter() - start < 1
+
+
+@pytest.mark.parametrize("read", [open_legacy, open_legacy_tar, open_raw_pickle])
+def test_a_file_that_vanishes_or_is_cut_while_it_is_read(
+    tmp_path: Path, read: Callable[[Path], Checkpoint]
+) -> None:
+    path = tmp_path / "model.pt"
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert caught.value.hint
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match="is an empty file") as caught:
+        read(path)
+    assert caught.value.hint
 
 
 def test_half_of_a_torch_zip_before_zeros_is_a_cut_zip(tmp_path: Path) -> None:

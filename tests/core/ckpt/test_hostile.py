@@ -1,6 +1,7 @@
 """Files that mean harm: an error or a verdict, no crash, no hang, and little memory."""
 
 import functools
+import io
 import itertools
 import json
 import os
@@ -14,8 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from pttool.core.ckpt.comparing.value_identity import fingerprint
+from pttool.core.ckpt.pickles.nodes import List
 from pttool.core.ckpt.reading import read
+from pttool.core.ckpt.tensors.values import in_words, json_value
+from pttool.core.ckpt.types import Value
+from pttool.core.ckpt.weights.script import script_weights
+from pttool.errors import InputError
+from tests.core.ckpt.corpus_old import Old, Stored, write_tar
+from tests.core.ckpt.fuzzing import watched
 from tests.core.ckpt.hostile import named, tensor, torch_zip
 
 MOST_MIB = 256
@@ -49,6 +59,11 @@ def raw(data: bytes) -> Attack:
 def deep(start: bytes, around: bytes, end: bytes = b".") -> bytes:
     """Return a pickle of something in a million of these opcodes."""
     return b"\x80\4" + start + around * MILLION + end
+
+
+def deep_tuple() -> bytes:
+    """Return the opcodes of a tuple in a million tuples."""
+    return b"N" + b"\x85" * MILLION
 
 
 def laughs(levels: int) -> bytes:
@@ -88,6 +103,26 @@ def climbing(path: Path) -> None:
     torch_zip(path, pickle.dumps({"a": 1}, 2), {"../../etc/passwd": b"x"})
 
 
+def many_roots(path: Path) -> None:
+    """A folder with a data.pkl for each of many names."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for number in range(16_000):
+            archive.writestr(f"{number}/data.pkl", b"N.")
+
+
+def loaded_often(path: Path) -> None:
+    """A zip of many records that a pickle has loaded a thousand times."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for number in range(2000):
+            archive.writestr(f"{number}.txt", b"")
+    content = b"B" + struct.pack("<I", len(buffer.getvalue())) + buffer.getvalue()
+    call = b"h\0h\1\x85R0"
+    loads = LOADS + b"q\0" + b"0" + content + b"q\x010"
+    path.write_bytes(b"\x80\2" + loads + call * 1000 + b"N.")
+
+
+LOADS = b"ctorch.storage\n_load_from_bytes\n"
 SELF = {
     "list": b"\x80\2]q\0h\0a.",
     "dict": b"\x80\2}q\0K\1h\0s.",
@@ -138,6 +173,12 @@ ATTACKS: dict[str, tuple[Attack, str, str]] = {
     "two of a name": (twice, "2 data.pkl", "DANGEROUS"),
     "a name that climbs": (climbing, "an unsafe name", "UNKNOWN"),
     "an endless line": (raw(b"c" + b"a" * 30_000_000), "", ""),
+    "a text without end": (raw(b"(lp0\nV" + b"a" * 110_000_000 + b"\na."), "0 tensors", "CLEAN"),
+    "a name without end": (raw(b"(lp0\nc" + b"a" * 110_000_000 + b"\nb\na."), "broken", "UNKNOWN"),
+    "a deep tuple as a key": (data_pkl(b"\x80\2}" + deep_tuple() + b"K\1s."), "0 tensors", "CLEAN"),
+    "a deep tuple to load": (raw(b"\x80\2" + LOADS + deep_tuple() + b"\x85R."), "", "UNKNOWN"),
+    "many roots": (many_roots, "16000 data.pkl", "CLEAN"),
+    "a zip that is loaded often": (loaded_often, "0 tensors", "UNKNOWN"),
     "digits without end": (data_pkl(b"I" + b"9" * MILLION + b"\n."), "broken pickle", "UNKNOWN"),
     "numbers without end": (
         raw(b"\x80\2(" + b"J\0\1\1\1" * 8 * MILLION), "more objects", "UNKNOWN"),
@@ -173,6 +214,78 @@ def test_sizes_that_lie_are_seen(tmp_path: Path) -> None:
     (found,) = read(missing).tensors
     assert found.storage is not None
     assert found.storage.record is None
+
+
+def test_numbers_that_no_array_has_are_refused(corpus: dict[str, Path], tmp_path: Path) -> None:
+    """A step below 0 would lead before the first byte of a map of the file."""
+    program, out = tmp_path / "program.pt2", corpus["export/program.pt2"]
+    with zipfile.ZipFile(out) as source, zipfile.ZipFile(program, "w") as target:
+        for name in source.namelist():
+            data = source.read(name)
+            if name.endswith("model_weights_config.json"):
+                config = json.loads(data)
+                next(iter(config["config"].values()))["tensor_meta"]["strides"][0]["as_int"] = -4
+                data = json.dumps(config).encode()
+            target.writestr(name, data)
+    with pytest.raises(InputError, match="its list of weights is damaged"):
+        read(program)
+
+
+WHOLE = Stored(1, torch.arange(10.0))
+NUMBERS_OF_TARS: dict[str, tuple[Old, list[Any]]] = {
+    "no view": (Old(WHOLE, (2,), (1,)), []),
+    "a step below 0": (Old(WHOLE, (2,), (-(1 << 40),)), []),
+    "a size below 0": (Old(WHOLE, (-2,), (1,)), []),
+    "an offset below 0": (Old(WHOLE, (2,), (1,), -(1 << 40)), []),
+    "a view that is no number": (Old(WHOLE, (2,), (1,)), [(2, 1, [], 1)]),
+    "a view that begins below 0": (Old(WHOLE, (2,), (1,)), [(2, 1, -8, 1)]),
+    "a view beyond its storage": (Old(WHOLE, (2,), (1,)), [(2, 1, 8, 3)]),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS_OF_TARS)
+def test_numbers_in_tars(tmp_path: Path, name: str) -> None:
+    old, views = NUMBERS_OF_TARS[name]
+    write_tar(tmp_path / "a.pth", {"a": old}, [old], views)
+    if name == "no view":
+        assert read(tmp_path / "a.pth").tensors[0].shape == (2,)
+    else:
+        with pytest.raises(InputError, match="is a damaged tar of torch"):
+            read(tmp_path / "a.pth")
+
+
+def doubled(levels: int) -> List:
+    """Return a list that holds a list twice, which holds a list twice, and so on."""
+    node = List([1])
+    for _ in range(levels):
+        node = List([node, node])
+    return node
+
+
+def test_values_that_are_shared_without_end(corpus: dict[str, Path]) -> None:
+    checkpoint = read(corpus["values.pt"])
+    with watched():
+        first, second = (fingerprint(Value((), doubled(levels)), checkpoint) for levels in (50, 51))
+    assert first != second
+
+
+@pytest.mark.parametrize("say", [json_value, in_words])
+def test_values_that_are_deep_are_said_in_words(say: Callable[[object], object]) -> None:
+    node = functools.reduce(lambda inner, _: List([inner]), range(5000), List([1]))
+    assert "..." in str(say(node))
+
+
+def test_modules_that_are_shared_without_end(tmp_path: Path) -> None:
+    """Each module holds the one before twice; none holds a tensor."""
+    made = b"c__torch__\nM\n)R"
+    level = b"0" + made + b"}(X\1\0\0\0ah\0X\1\0\0\0bh\0ubq\0"
+    pickled = b"\x80\2" + made + b"}bq\0" + level * 60 + b"."
+    code = b"class M(Module):\n  __parameters__ = []\n  __buffers__ = []\n"
+    path = torch_zip(
+        tmp_path / "a.pt", pickled, {"constants.pkl": b"N.", "code/__torch__.py": code}
+    )
+    with watched(), pytest.raises(InputError, match="holds no weights"):
+        script_weights(read(path))
 
 
 def test_mutations_come_to_nothing(corpus: dict[str, Path]) -> None:

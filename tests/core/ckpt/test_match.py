@@ -35,7 +35,7 @@ def _renaming(words: list[str]) -> Renaming:
         words[words.index(option) + 1] if option in words else None
         for option in ("--prefix", "--add-prefix")
     )
-    return Renaming.of(prefix, added or "", anywhere=False, partial="--partial" in words)
+    return Renaming.of(prefix, added, anywhere=False, partial="--partial" in words)
 
 
 def _keys(report: Report, status: str) -> list[str]:

@@ -3,15 +3,18 @@
 import pickle
 import pickletools
 from collections import OrderedDict
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pttool.core.ckpt.pickles.nodes import Call, Dict, Global, List, Node, Set, Span
 from pttool.core.ckpt.pickles.opcodes import HANDLERS, unknown
 from pttool.core.ckpt.pickles.walker import Walker
+from pttool.core.ckpt.reading import read
 from pttool.errors import InputError
 from tests.core.ckpt.corpus_missing import Config, missing_package
 
@@ -140,6 +143,24 @@ def test_what_is_long_is_left_where_it_is(protocol: int) -> None:
     data = pickle.dumps(value, protocol)
     assert all(isinstance(item, Span) for item in walk(data).items)
     assert rebuilt(walk(data), data) == value
+
+
+@pytest.mark.parametrize("protocol", [0, 2])
+def test_elements_in_a_long_text_are_found(tmp_path: Path, protocol: int) -> None:
+    """Protocol 0 has texts as lines with escapes; bytes, as of elements, are such a text too."""
+    path = tmp_path / "a.pkl"
+    saved = {"w": torch.arange(20_000.0), "text": "é" * (LARGE + 1)}
+    path.write_bytes(pickle.dumps(saved, protocol))
+    checkpoint = read(path)
+    (tensor,) = checkpoint.tensors
+    assert (tensor.dtype, tensor.shape) == ("float32", (20_000,))
+    assert isinstance(checkpoint.root.get("text"), Span)
+
+
+def test_a_number_or_name_has_no_long_line() -> None:
+    for opcode in b"IFLcpgiP":
+        with pytest.raises(InputError, match="a number or name of 70,000 bytes"):
+            walk(b"(" + bytes([opcode]) + b"1" * 70_000 + b"\n.")
 
 
 MEMOS = {

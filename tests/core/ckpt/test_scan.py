@@ -1,8 +1,10 @@
 """Scan: what is clean, what nobody vouches for, and what runs code, told without running it."""
 
 import collections
+import errno
 import functools
 import io
+import json
 import os
 import pathlib
 import pickle
@@ -16,9 +18,11 @@ import numpy as np
 import pytest
 import torch
 
+from pttool.core.ckpt.safety.audits import Findings
+from pttool.core.ckpt.safety.searching import Budget, Search
 from pttool.core.ckpt.scan import scan
-from pttool.core.ckpt.types import Format
-from pttool.errors import CheckFailedError, InputError
+from pttool.core.ckpt.types import Format, Record
+from pttool.errors import CheckFailedError, InputError, UnavailableError
 from tests.core.ckpt.corpus import KINDS
 from tests.core.ckpt.hostile import Runs, named, torch_zip
 
@@ -329,6 +333,30 @@ def test_a_sharded_checkpoint_is_judged_by_its_shards(tmp_path: Path) -> None:
     assert verdict(tmp_path)[0] == DANGEROUS
 
 
+def shards(folder: Path, **named: str) -> Path:
+    """Write an index of these shards; {a: "one.bin"} says where a is."""
+    index = folder / "model.bin.index.json"
+    index.write_text(json.dumps({"weight_map": named}))
+    return index
+
+
+def test_a_shard_that_cant_be_read_hides_no_other(tmp_path: Path) -> None:
+    saved(tmp_path / "evil.bin", EVIL)
+    (tmp_path / "page.bin").write_text("<!DOCTYPE html><html></html>")
+    found, reasons = verdict(shards(tmp_path, a="gone.bin", b="page.bin", c="evil.bin"))
+    assert found == DANGEROUS
+    assert "does not exist (in 'gone.bin')" in reasons
+    assert "is an HTML page, not a checkpoint (in 'page.bin')" in reasons
+
+
+def test_shards_are_judged_as_their_kind(corpus: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "inner.bin").write_text('{"weight_map": {"b": "gone.bin"}}')
+    found, reasons = verdict(shards(tmp_path, a="inner.bin"))
+    assert (found, "'inner.bin' is a checkpoint of several files" in reasons) == (UNKNOWN, True)
+    (tmp_path / "inner.bin").write_bytes(corpus["export/program.pt2"].read_bytes())
+    assert "contains a program of torch.export" in verdict(tmp_path)[1]
+
+
 def test_the_chunks_of_a_distributed_one_are_walked(
     corpus: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -373,6 +401,31 @@ def test_a_file_of_two_kinds(tmp_path: Path) -> None:
     assert "posix.getpid runs commands" in reasons
 
 
+def loading(path: Path, content: bytes) -> Record:
+    """Write a pickle that has these bytes loaded."""
+    path.write_bytes(pickle.dumps(Runs(torch.storage._load_from_bytes, (content,)), 4))
+    return Record("", path, 0, path.stat().st_size, path.stat().st_size)
+
+
+def test_a_large_zip_that_is_loaded_is_not_copied(tmp_path: Path) -> None:
+    search = Search(Findings(), Budget(nested_bytes=1000))
+    search.record(loading(tmp_path / "a.pkl", nested(WEIGHTS)), "the file", expected=1)
+    assert any("a zip too large to look into" in doubt for doubt in search.findings.doubts)
+
+
+def test_without_room_for_a_copy_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(**options: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    loading(tmp_path / "a.pkl", nested(WEIGHTS))
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", full)
+    with pytest.raises(UnavailableError, match="No space left on device") as caught:
+        scan([tmp_path / "a.pkl"])
+    assert "TMPDIR" in str(caught.value.hint)
+
+
 def test_the_report(tmp_path: Path) -> None:
     clean, evil = saved(tmp_path / "clean.pt", WEIGHTS), saved(tmp_path / "evil.pt", EVIL)
     unknown = saved(tmp_path / "unknown.pt", {"path": pathlib.PosixPath("/data")})
@@ -382,6 +435,7 @@ def test_the_report(tmp_path: Path) -> None:
         *("collections.OrderedDict", "torch.FloatStorage", "torch._utils._rebuild_tensor_v2")
     ]
     assert report.summary == {"clean": 1, "unknown": 1, "dangerous": 1, "files": 3}
+    assert [report.total(column) for column in report.footer] == [1, 1, 1]
     assert isinstance(report.failure, CheckFailedError)
     assert scan([clean]).failure is None
     assert isinstance(scan([unknown]).failure, CheckFailedError)
@@ -394,6 +448,8 @@ def test_what_is_no_checkpoint(tmp_path: Path) -> None:
     page.write_text("<!DOCTYPE html><html></html>")
     with pytest.raises(InputError, match="HTML"):
         scan([page])
+    with pytest.raises(InputError, match="File name too long"):
+        scan([Path("x" * 300)])
     report = scan([page, clean])
     assert [item["verdict"] for item in report.items] == [CLEAN]
     assert isinstance(report.failure, InputError)

@@ -1,5 +1,7 @@
 """`shard` and `merge`: files that transformers' rules allow, equal when put together again."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ import torch
 from pttool.core.ckpt.merge import merge
 from pttool.core.ckpt.shard import shard
 from pttool.core.ckpt.weights.sizes import parse_size
-from pttool.errors import InputError, UsageError
+from pttool.errors import InputError, UnavailableError, UsageError
 from tests.core.ckpt import oracle
 from tests.core.ckpt.written import index_of, loaded, loaded_safetensors, same
 
@@ -96,6 +98,44 @@ def test_a_folder_appears_complete_or_not_at_all(corpus: dict[str, Path], tmp_pa
         shard(corpus["state_dict.pt"], target, max_size=50)
     assert sorted(target.iterdir()) == before
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_the_work(tmp_path: Path) -> None:
+    missing = tmp_path / "no.pt"
+    (tmp_path / "file").touch()
+    for name in ("file", "n" * 300, "no/shards"):
+        with pytest.raises(UsageError, match=name):
+            shard(missing, tmp_path / name, max_size=10)
+
+
+def test_a_folder_is_on_the_disk_when_it_is_done(
+    corpus: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files and their names before it has its own name, and then that."""
+    synced: list[tuple[int, bool]] = []
+    target, fsync = tmp_path / "shards", os.fsync
+
+    def noted(file: int) -> None:
+        synced.append((os.fstat(file).st_ino, target.exists()))
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    shard(corpus["state_dict.pt"], target, max_size=100)
+    files = {(path.stat().st_ino, False) for path in target.iterdir()}
+    assert files <= set(synced)
+    assert synced[-2:] == [(target.stat().st_ino, False), (tmp_path.stat().st_ino, True)]
+
+
+def test_a_full_disk_is_said_of_the_folder_asked_for(
+    corpus: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UnavailableError, match=f"{tmp_path}/shards: No space"):
+        shard(corpus["state_dict.pt"], tmp_path / "shards", max_size=100)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_one_file_is_not_merged(corpus: dict[str, Path], tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Checkpoints in several files: the index against its shards."""
 
 import json
+import pickle
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +13,17 @@ import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from pttool.core.ckpt.containers import distributed
 from pttool.core.ckpt.containers.safetensors import open_safetensors
 from pttool.core.ckpt.containers.sharded import open_sharded
+from pttool.core.ckpt.files.journal import Change, Journal, encode, journal_path
+from pttool.core.ckpt.integrity.record_status import MISSING, NO_CHECKSUM, status_of
+from pttool.core.ckpt.pickles.nodes import Span
 from pttool.core.ckpt.reading import read
+from pttool.core.ckpt.scan import scan
+from pttool.core.ckpt.tensors.paths import name_of
 from pttool.core.ckpt.types import Checkpoint, Format
+from pttool.core.ckpt.verify import verify
 from pttool.errors import InputError
 
 A, B = "model-00001-of-00002", "model-00002-of-00002"
@@ -167,6 +176,78 @@ def test_damaged_indices_are_refused(tmp_path: Path, text: str, words: str) -> N
 
 def test_a_folder_needs_one_index(tmp_path: Path) -> None:
     assert "has 0 files *.index.json" in _message(tmp_path)
+
+
+def test_a_shard_whose_change_was_cut_is_mended_first(tmp_path: Path) -> None:
+    path = _index(tmp_path, _shards(tmp_path, "bin"))
+    shard = tmp_path / f"{A}.bin"
+    whole = shard.read_bytes()
+    change = Change(0, whole[:40], b"?" * 40)
+    journal_path(shard).write_bytes(encode(Journal(len(whole), (change,))))
+    shard.write_bytes(change.new[:20] + whole[20:])
+    assert sorted(_keys(open_sharded(path, read))) == ["b", "n", "w"]
+    assert shard.read_bytes() == whole
+    journal_path(shard).write_bytes(encode(Journal(len(whole), (change,))))
+    shard.write_bytes(change.new[:20] + whole[20:])
+    assert scan([path]).items[0]["verdict"] == "CLEAN"
+    assert shard.read_bytes() == whole
+
+
+def _distributed(corpus: dict[str, Path], folder: Path, **changes: Any) -> Path:
+    """Copy the checkpoint of the corpus, with other places of its chunks."""
+    copy = folder / "copy"
+    shutil.copytree(corpus["distributed"], copy)
+    metadata = pickle.loads((copy / ".metadata").read_bytes())
+    for place in metadata.storage_data.values():
+        vars(place).update(changes)
+    (copy / ".metadata").write_bytes(pickle.dumps(metadata))
+    return copy
+
+
+def test_the_values_in_chunks_are_read(corpus: dict[str, Path]) -> None:
+    found = {name_of(value): value.node for value in read(corpus["distributed"]).values}
+    assert found["epoch"] == 3
+    assert found["optim.param_groups.0.lr"] == 1e-3
+
+
+def test_a_chunk_that_cant_be_read_is_said(corpus: dict[str, Path], tmp_path: Path) -> None:
+    copy = _distributed(corpus, tmp_path)
+    (file,) = copy.glob("*.distcp")
+    file.write_bytes(file.read_bytes().replace(b"PK\5\6", b"????"))
+    warnings = read(copy).warnings
+    assert "'epoch' can't be read: the zip in the chunk of 'epoch' is damaged" in warnings
+
+
+def test_values_beyond_a_limit_are_left(
+    corpus: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(distributed, "MOST_VALUE_BYTES", 2000)
+    checkpoint = read(corpus["distributed"])
+    assert distributed.LEFT_UNREAD in checkpoint.warnings
+    assert isinstance(checkpoint.values[-1].node, Span)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"offset": -1}, {"offset": -(1 << 70)}, {"length": -1}, {"length": 1 << 70}, {"offset": 0.5}],
+)
+def test_places_that_no_file_has_are_none(
+    corpus: dict[str, Path], tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    checkpoint = read(_distributed(corpus, tmp_path, **changes))
+    parts = [part.storage for tensor in checkpoint.tensors for part in tensor.parts]
+    assert {storage.record for storage in parts if storage} == {None}
+    verify([checkpoint.path])
+
+
+def test_names_of_files_that_no_disk_has_are_missing(
+    corpus: dict[str, Path], tmp_path: Path
+) -> None:
+    name = "x" * 300
+    checkpoint = read(_distributed(corpus, tmp_path, relative_path=name))
+    assert checkpoint.warnings == (f"'{'x' * 100}'... is missing",)
+    statuses = {status_of(record).status for record in checkpoint.records}
+    assert statuses == {NO_CHECKSUM, MISSING}
 
 
 @pytest.mark.parametrize("total", [True, "52", None, [], float("inf"), float("nan")])

@@ -4,12 +4,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_model, save_model
+from safetensors.torch import load_model, save_file, save_model
 from torch import nn
 
+from pttool.core.ckpt.cast import cast
+from pttool.core.ckpt.editing.safetensors_names import rename, tensor_names
+from pttool.core.ckpt.extract import extract
+from pttool.core.ckpt.shard import shard
 from pttool.core.ckpt.to_safetensors import to_safetensors
 from pttool.core.ckpt.to_torch import to_torch
-from pttool.errors import InputError, UnavailableError
+from pttool.errors import InputError, UnavailableError, UsageError
+from tests.core.ckpt import oracle
 from tests.core.ckpt.written import expected, loaded, loaded_safetensors, same, state_dicts
 
 # What the format has no type for.
@@ -61,6 +66,65 @@ def test_tied_weights_are_kept_once_as_the_library_does(tmp_path: Path) -> None:
     back = loaded(tmp_path / "back.pt")
     assert back["head.weight"].data_ptr() == back["embedding.weight"].data_ptr()
     Tied().load_state_dict(back)
+
+
+def test_tied_names_of_a_safetensors_file_are_never_lost(tmp_path: Path) -> None:
+    """The library keeps only one of them, and says so in the metadata."""
+    path, out = tmp_path / "in.safetensors", tmp_path / "out.pt"
+    model = Tied()
+    save_model(model, str(path), metadata={"step": "7"})
+    wanted = model.state_dict()
+
+    extract(path, out)
+    assert loaded(out).keys() == wanted.keys()
+    cast(path, "float32", out)
+    found = loaded(out)
+    assert all(same(found[key], wanted[key]) for key in wanted)
+    assert found["head.weight"].data_ptr() == found["embedding.weight"].data_ptr()
+    shard(path, tmp_path / "shards", max_size=1000, safetensors=False)
+    (only,) = (tmp_path / "shards").glob("*.bin")
+    assert loaded(only).keys() == wanted.keys()
+    extract(path, out, filter="head*")
+    assert same(loaded(out)["head.weight"], wanted["head.weight"])
+
+    to_safetensors(path, tmp_path / "again.safetensors", filter="head*")
+    found, metadata = loaded_safetensors(tmp_path / "again.safetensors")
+    assert found.keys() == {"head.weight"}
+    assert metadata == {"format": "pt", "step": "7"}
+
+
+def test_tied_names_are_renamed_with_the_others(tmp_path: Path) -> None:
+    path, out = tmp_path / "in.safetensors", tmp_path / "out.safetensors"
+    save_model(nn.DataParallel(Tied()), str(path), metadata={"step": "module.embedding"})
+    names = tensor_names(path)
+    assert names[-1] == "module.head.weight"
+    rename(path, out, {name: name.removeprefix("module.") for name in names})
+    assert loaded_safetensors(out)[1] == {
+        "step": "module.embedding", "head.weight": "embedding.weight"
+    }  # fmt: skip
+    missing, unexpected = load_model(Tied(), out)
+    assert not missing
+    assert not unexpected
+
+
+@pytest.mark.parametrize(
+    ("new", "error", "said"),
+    [
+        ("__metadata__", InputError, "can't become '__metadata__'"),
+        ("norm.bias", InputError, "is taken"),
+        ("\ud800", UsageError, "isn't Unicode"),
+        ("a" * 100_000_000, InputError, "the format allows 100,000,000"),
+    ],
+    ids=["metadata", "taken", "surrogate", "long"],
+)
+def test_a_name_that_the_format_cannot_hold_is_refused(
+    new: str, error: type[Exception], said: str, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "in.safetensors", tmp_path / "out.safetensors"
+    save_model(Tied(), str(path))
+    with pytest.raises(error, match=said):
+        rename(path, out, {"norm.weight": new})
+    assert not out.exists()
 
 
 def test_elements_are_aligned(tmp_path: Path) -> None:
@@ -115,10 +179,9 @@ def test_a_tensor_that_claims_to_be_huge_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["in.pt"]
 
 
-def test_metadata_is_added(corpus: dict[str, Path], tmp_path: Path) -> None:
+def test_metadata_is_kept(corpus: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "out.safetensors"
-    to_safetensors(corpus["training.pt"], out, key="ema", metadata={"step": "7"})
-    assert loaded_safetensors(out)[1] == {"format": "pt", "step": "7"}
+    save_file(oracle.load(corpus["training.pt"])["ema"], out, metadata={"step": "7"})
     to_safetensors(out, tmp_path / "again.safetensors", filter="*fc*")
     found, metadata = loaded_safetensors(tmp_path / "again.safetensors")
     assert metadata == {"format": "pt", "step": "7"}

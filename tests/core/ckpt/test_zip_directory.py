@@ -5,6 +5,7 @@ import io
 import struct
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,20 @@ def test_what_torch_writes(tmp_path: Path) -> None:
         inner = record.name.partition("/")[2]
         assert record.offset == reader.get_record_offset(inner)  # type: ignore[attr-defined]
         assert record.offset % 64 == 0
+
+
+def test_a_zip_within_a_file(tmp_path: Path) -> None:
+    """As a chunk of a distributed checkpoint: its offsets are those of the file."""
+    alone, inside = tmp_path / "alone.pt", tmp_path / "inside"
+    torch.save({"a": torch.arange(1000), "b": torch.ones(3)}, alone)
+    before, after = b"PK\3\4before", zip_bytes()
+    inside.write_bytes(before + alone.read_bytes() + after)
+    found = read_directory(inside, len(before), alone.stat().st_size)
+    whole = read_directory(alone)
+    assert found.warnings == whole.warnings == consistency(found) == ()
+    for one, other in zip(found.records(), whole.records(), strict=True):
+        assert one == replace(other, file=inside, offset=other.offset + len(before))
+        assert crc32(one) == one.crc32
 
 
 def test_torch_without_checksums_has_none(tmp_path: Path) -> None:

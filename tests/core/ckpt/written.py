@@ -21,7 +21,7 @@ PREFIXES = {
     "training": "state_dict", "lightning": "state_dict", "omegaconf": "state_dict",
     "fsdp": "model", "yolo_like": "model", "unknown_class": "model", "shared_strings": "model",
     "old/torch_0_4": "state_dict", "old/tar": "state_dict", "whole_parallel": "module",
-    "distributed": "model", "distributed_files": "model", "objects": "named_tuple",
+    "distributed": "model", "distributed_files": "model", "objects": "ordered",
 }  # fmt: skip
 
 

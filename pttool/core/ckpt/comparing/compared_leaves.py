@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pttool.core.ckpt.comparing.value_identity import identity
-from pttool.core.ckpt.integrity.chunks import pickle_in
+from pttool.core.ckpt.comparing.value_identity import fingerprint
 from pttool.core.ckpt.tensors.values import json_value
-from pttool.core.ckpt.types import Checkpoint, Record, Tensor, Value
+from pttool.core.ckpt.types import Checkpoint, Tensor, Value
 
 if TYPE_CHECKING:
     from pttool.core.ckpt.comparing.differences import Difference
@@ -63,7 +62,7 @@ def compared(
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return _of_tensors(key, a, b, read_elements)
     if isinstance(a, Value) and isinstance(b, Value):
-        same = identity(a.node, checkpoints[0]) == identity(b.node, checkpoints[1])
+        same = fingerprint(a, checkpoints[0]) == fingerprint(b, checkpoints[1])
         return Pair(key, EQUAL if same else VALUE, a, b)
     return Pair(key, VALUE, a, b)
 
@@ -90,7 +89,6 @@ def _said(leaf: Leaf | None) -> Any:
     if leaf is None:
         return None
     if isinstance(leaf, Value):
-        node = leaf.node
-        return json_value(pickle_in(node).root if isinstance(node, Record) else node)
+        return json_value(leaf.node)
     layout = "" if leaf.layout == "strided" else f" {leaf.layout}"
     return f"{leaf.dtype} {list(leaf.shape)}{layout}"

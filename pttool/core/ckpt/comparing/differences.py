@@ -7,13 +7,12 @@ import numpy as np
 
 from pttool.core.ckpt.tensors.decoding import Numbers, decoded
 from pttool.core.ckpt.tensors.dtypes import item_bytes
-from pttool.core.ckpt.tensors.elements import count
+from pttool.core.ckpt.tensors.elements import COMPUTED_BYTES, count, raw_blocks
 from pttool.core.ckpt.tensors.pieces import (
     MOST_REPEATS,
-    bounded_blocks,
     repeats,
     row_major_parts,
-    unreadable,
+    why_unreadable,
 )
 from pttool.core.ckpt.types import Tensor
 
@@ -66,7 +65,7 @@ def difference(a: Tensor, b: Tensor, name: str) -> Difference | str:
 def _of_plain(a: list[Tensor], b: list[Tensor], name: str) -> Difference | str:
     if not a or not b:
         return "its chunks are not one after the other"
-    reason = next((why for why in map(unreadable, (*a, *b)) if why is not None), None)
+    reason = next((why for why in map(why_unreadable, (*a, *b)) if why is not None), None)
     if reason is not None:
         return reason
     times = 1
@@ -106,7 +105,7 @@ def _without_repeats(a: Tensor, b: Tensor) -> tuple[list[Tensor], list[Tensor], 
 
 def _blocks(tensors: list[Tensor], name: str) -> Iterator[bytes]:
     for tensor in tensors:
-        yield from bounded_blocks(tensor, name)
+        yield from raw_blocks(tensor, name, size=COMPUTED_BYTES)
 
 
 def _side_by_side(

@@ -17,16 +17,20 @@ PREFIXES_TRIED = 3
 
 @dataclass(frozen=True, slots=True)
 class PrefixChange:
-    """A renaming after which so many names are wanted, and of the shape that is wanted."""
+    """A renaming after which so many names are wanted, and of the shape that is wanted.
+
+    `wrappers` are the segments that go from the names besides a prefix.
+    """
 
     renaming: Renaming
     matched: int
+    wrappers: tuple[str, ...] = ()
 
     def command(self, file: str) -> str:
         """Return the command that makes the change."""
         strip, add = self.renaming.prefix, self.renaming.added
         options = [f"pttool ckpt strip-dataparallel {shlex.quote(file)} -o OUT"]
-        if strip and (add or strip != DATA_PARALLEL):
+        if (add and (strip or self.wrappers)) or strip not in ("", DATA_PARALLEL):
             options.append(f"--prefix {shlex.quote(strip)}")
         if add:
             options.append(f"--add-prefix {shlex.quote(add)}")
@@ -60,7 +64,10 @@ def better_prefix(names: Shapes, wanted: Shapes) -> PrefixChange | None:
         count = matching(changed, wanted)
         if count > most:
             best, most = renaming, count
-    return None if best is None else PrefixChange(best, most)
+    if best is None:
+        return None
+    segments = {part for name in names for part in name.split(".")}
+    return PrefixChange(best, most, tuple(part for part in best.wrappers if part in segments))
 
 
 def _candidates(names: Shapes, wanted: Shapes) -> Iterator[Renaming]:

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from pttool.core.ckpt.tensors.decoding import Numbers, decoded
-from pttool.core.ckpt.tensors.elements import count
+from pttool.core.ckpt.tensors.elements import COMPUTED_BYTES, count, raw_blocks
 from pttool.core.ckpt.tensors.pieces import (
     MOST_REPEATS,
-    bounded_blocks,
     each_once,
     plain_parts,
     repeats,
-    unreadable,
+    why_unreadable,
 )
 from pttool.core.ckpt.types import Tensor
 
@@ -23,8 +22,8 @@ from pttool.core.ckpt.types import Tensor
 class Stats:
     """Least and greatest element but for NaN, mean of the finite ones, and counts.
 
-    None is unknown: all of it where `reason` says why; min, max and mean of a tensor without such
-    elements, or of complex ones, which have no order.
+    None is unknown: all of it where elements can't be read as numbers; min, max and mean of a
+    tensor without such elements, or of complex ones, which have no order.
     """
 
     min: float | int | None = None
@@ -32,8 +31,6 @@ class Stats:
     mean: float | None = None
     nan: int | None = None
     inf: int | None = None
-    zeros: int | None = None
-    reason: str | None = None
 
 
 def statistics_of(tensor: Tensor, name: str) -> Stats:
@@ -45,30 +42,30 @@ def statistics_of(tensor: Tensor, name: str) -> Stats:
     tensor's `name`, for elements that can't be read.
     """
     pieces = plain_parts(tensor)
-    reason = next((why for why in map(_unknown, pieces) if why is not None), None)
-    if reason is not None or not pieces:
-        return Stats(reason=reason or "its chunks are not in the files")
+    if not pieces or not all(map(_has_numbers, pieces)):
+        return Stats()
     total = _Total()
     for piece in pieces:
         seen = each_once(piece)
         times = count(piece) // max(count(seen), 1)
-        for block in bounded_blocks(seen, name):
+        for block in raw_blocks(seen, name, size=COMPUTED_BYTES):
             numbers = decoded(block, seen.dtype)
             if numbers is not None:
                 total.add(numbers, times)
     return total.stats()
 
 
-def _unknown(tensor: Tensor) -> str | None:
-    """Return why nothing can be told of a tensor's elements, or None."""
-    if tensor.layout == "quantized":
-        return "it is quantized, and its scale isn't read"
-    reason = unreadable(tensor)
-    if reason is None and decoded(b"", tensor.dtype) is None:
-        return f"{tensor.dtype} elements are no numbers"
-    if reason is None and repeats(each_once(tensor)) > MOST_REPEATS:
-        return "it shows the same elements too many times"
-    return reason
+def _has_numbers(tensor: Tensor) -> bool:
+    """Whether the elements are numbers that can be read; a view that repeats them is not worth it.
+
+    Those of a quantized tensor are no numbers without its scale.
+    """
+    return (
+        tensor.layout != "quantized"
+        and why_unreadable(tensor) is None
+        and decoded(b"", tensor.dtype) is not None
+        and repeats(each_once(tensor)) <= MOST_REPEATS
+    )
 
 
 @dataclass(slots=True)
@@ -81,14 +78,12 @@ class _Total:
     finite: int = 0
     nan: int = 0
     inf: int = 0
-    zeros: int = 0
     has_order: bool = True
 
     def add(self, numbers: Numbers, times: int) -> None:
         """Add elements, each of which occurs so many times."""
         if numbers.dtype.kind == "b":
             numbers = numbers.view(np.uint8)
-        self.zeros += (numbers.size - int(np.count_nonzero(numbers))) * times
         self.has_order = numbers.dtype.kind != "c"
         finite = numbers
         if numbers.dtype.kind in "fc":
@@ -115,7 +110,6 @@ class _Total:
             mean if mean is None or math.isfinite(mean) else None,
             self.nan,
             self.inf,
-            self.zeros,
         )
 
 

@@ -1,12 +1,13 @@
 """Whether two values of checkpoints are the same, without making either."""
 
-import codecs
 import hashlib
+import itertools
+from collections.abc import Iterable
 
 from pttool.core.ckpt.files.payload import blocks
-from pttool.core.ckpt.integrity.chunks import pickle_in
 from pttool.core.ckpt.pickles.nodes import Call, Dict, Global, List, Node, Persistent, Set, Span
-from pttool.core.ckpt.types import Checkpoint, Format, Record
+from pttool.core.ckpt.pickles.spans import bytes_of
+from pttool.core.ckpt.types import Checkpoint, Format, Record, Value
 
 # Below it, what values hold is taken to be the same.
 DEEPEST = 60
@@ -16,19 +17,18 @@ RENAMED = {
     "__builtin__.": "builtins.",
     "copy_reg.": "copyreg.",
 }
+SMALL = (type(None), bool, int, float)
+LONGEST_SHOWN = 64
 WHOLE_FILE = (Format.TORCH_LEGACY, Format.TORCH_TAR, Format.PICKLE)
 
 
-def identity(node: Node, checkpoint: Checkpoint) -> str:
+def fingerprint(value: Value, checkpoint: Checkpoint) -> str:
     """Return a text that is the same for equal values alone: 1, 1.0 and True are three.
 
     Long texts and bytes, which are left in the pickle, are read; in shards only their length
     counts.
     """
-    if isinstance(node, Record):  # in a distributed checkpoint, a chunk that is no tensor
-        pickled = pickle_in(node)
-        return _Identities(pickled.record).of(pickled.root)
-    return _Identities(_pickle_of(checkpoint)).of(node)
+    return _Fingerprints(value.pickle or _pickle_of(checkpoint)).of(value.node)
 
 
 def _pickle_of(checkpoint: Checkpoint) -> Record | None:
@@ -46,51 +46,69 @@ def _length(span: Span) -> str:
 
 
 def _digest(record: Record, span: Span, *, encoded: bool = False) -> str:
-    """Return a hash of long bytes; protocol 2 has them `encoded`, as a text of Latin-1."""
+    """Return a hash of long bytes; protocols below 3 have them `encoded`, as a text of Latin-1."""
+    content: Iterable[bytes] = blocks(record, start=span.start, stop=span.stop)
+    if encoded and span.encoding is not None:
+        content = bytes_of(content, span.encoding)
+    return f"bytes {_hashed(content)}"
+
+
+def _hashed(content: Iterable[bytes]) -> str:
     found = hashlib.sha256()
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for block in blocks(record, start=span.start, stop=span.stop):
-        found.update(decoder.decode(block).encode("latin-1", "replace") if encoded else block)
-    return f"bytes {found.hexdigest()}"
+    for block in content:
+        found.update(block)
+    return found.hexdigest()
 
 
-class _Identities:
-    """Turns nodes of one checkpoint into texts; without a record, long ones by their length."""
+class _Fingerprints:
+    """Turns nodes of one checkpoint into texts; without a record, long ones by their length.
+
+    A node that is shared is looked at once for each depth, and what holds others has a short text.
+    """
 
     def __init__(self, record: Record | None) -> None:
         self.record = record
+        # With the node, which keeps its id from being another's.
+        self.known: dict[tuple[int, int], tuple[Node, str]] = {}
 
     def of(self, node: Node, depth: int = 0) -> str:
         """Return the text of a node."""
+        if isinstance(node, str) and len(node) <= LONGEST_SHOWN:
+            return repr(str(node))
+        if isinstance(node, SMALL):
+            return f"{type(node).__name__} {node!r}"
         if depth > DEEPEST:
             return "..."
+        key = (id(node), depth)
+        if key not in self.known:
+            self.known[key] = node, self._of(node, depth)
+        return self.known[key][1]
 
-        def inner(part: Node) -> str:
-            return self.of(part, depth + 1)
-
+    def _of(self, node: Node, depth: int) -> str:
+        below = depth + 1
         match node:
             case Span():
                 return self._long(node)
             case bytes():
-                return f"bytes {hashlib.sha256(node).hexdigest()}"
+                return f"bytes {_hashed([node])}"
             case str():
-                return repr(str(node))
+                return f"str {_hashed([node.encode('utf-8', 'surrogatepass')])}"
             case Global():
                 return _current(node)
             case tuple():
-                return f"({','.join(map(inner, node))})"
+                return self._all("tuple", node, below)
             case List(items=items):
-                return f"[{','.join(map(inner, items))}]"
+                return self._all("list", items, below)
             case Set(items=items):
-                return f"{{{','.join(sorted(map(inner, items)))}}}"
+                return _joined("set", sorted(self.of(item, below) for item in items))
             case Dict(pairs=pairs, state=state):
-                shown = sorted(f"{inner(key)}:{inner(value)}" for key, value in pairs)
-                return f"{{{','.join(shown)}}}{inner(state)}"
+                shown = (f"{self.of(key, below)}:{self.of(each, below)}" for key, each in pairs)
+                return _joined("dict", [*sorted(shown), self.of(state, below)])
             case Persistent(id=id):
-                return f"@{inner(id)}"
+                return f"@{self.of(id, below)}"
             case Call():
-                return self._call(node, depth)
-        return f"{type(node).__name__} {node!r}"
+                return self._call(node, below)
+        raise TypeError(type(node).__name__)
 
     def _call(self, node: Call, depth: int) -> str:
         args = node.args if isinstance(node.args, tuple) else ()
@@ -98,14 +116,22 @@ class _Identities:
             return self._long(args[0], encoded=True)
         if node.path == "__builtin__.bytes" and not args:
             return self.of(b"")
+        pairs = itertools.chain.from_iterable(node.pairs or ())
+        filled = (self._all("items", node.items or (), depth), self._all("pairs", pairs, depth))
         made_of = (node.function, node.args, node.kwargs, node.state)
-        filled = (tuple(node.items or ()), tuple(node.pairs or ()))
-        return f"call({','.join(self.of(part, depth + 1) for part in (*made_of, *filled))})"
+        return _joined("call", [*(self.of(part, depth) for part in made_of), *filled])
+
+    def _all(self, kind: str, nodes: Iterable[Node], depth: int) -> str:
+        return _joined(kind, (self.of(node, depth) for node in nodes))
 
     def _long(self, span: Span, *, encoded: bool = False) -> str:
         if self.record is None:
             return _length(span)
         return _digest(self.record, span, encoded=encoded)
+
+
+def _joined(kind: str, texts: Iterable[str]) -> str:
+    return f"{kind} {_hashed(f'{text},'.encode() for text in texts)}"
 
 
 def _current(found: Global) -> str:

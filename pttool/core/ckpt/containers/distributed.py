@@ -4,23 +4,34 @@ Source: torch.distributed.checkpoint.metadata and its filesystem storage.
 """
 
 import math
+import os
+from dataclasses import replace
 from pathlib import Path
 
-from pttool.core.ckpt.files.payload import read_record
-from pttool.core.ckpt.pickles.nodes import Call, Dict, Global, List, Node
+from pttool.core.ckpt.containers.distributed_chunks import pickle_in
+from pttool.core.ckpt.files.payload import opened, read_record
+from pttool.core.ckpt.files.words import quoted
+from pttool.core.ckpt.pickles.nodes import Call, Dict, Global, List, Node, Span
 from pttool.core.ckpt.pickles.pickled import walk
 from pttool.core.ckpt.tensors.dtypes import item_bytes
+from pttool.core.ckpt.tensors.leaves import Leaves
 from pttool.core.ckpt.tensors.recognition import contiguous_stride, sizes_of
+from pttool.core.ckpt.tensors.storages import Storages, is_size
 from pttool.core.ckpt.types import Checkpoint, Format, Record, Storage, Tensor, Value
 from pttool.errors import InputError
 
 LARGEST_METADATA = 1 << 28
+# Of the pickles of all values that are no tensors: what a hostile folder can make a reader hold.
+MOST_VALUE_BYTES = 1 << 21
+COST_OF_A_BROKEN_ONE = MOST_VALUE_BYTES >> 4
+LEFT_UNREAD = f"values beyond {MOST_VALUE_BYTES >> 20} MiB are not read"
 
 
 def open_distributed(path: Path) -> Checkpoint:
     """Return what the metadata of a folder lists. Raises InputError for a broken one."""
     file = path / ".metadata"
-    size = file.stat().st_size
+    with opened(file) as descriptor:
+        size = os.fstat(descriptor).st_size
     record = Record(".metadata", file, 0, size, size)
     pickle = walk(read_record(record, LARGEST_METADATA), record)
     entries = _state(pickle.root).get("state_dict_metadata")
@@ -28,11 +39,11 @@ def open_distributed(path: Path) -> Checkpoint:
         raise InputError(f"{file}: lists no tensors", "it is damaged: copy the folder again")
     places = _places(path, _state(pickle.root).get("storage_data"))
     tensors: list[Tensor] = []
-    values: list[Value] = []
+    values = _Values()
     for key, node in entries.pairs:
         tensor = _tensor(str(key), node, places)
         if tensor is None:
-            values.append(Value((str(key),), places.get((str(key), ()))))
+            values.add(str(key), places.get((str(key), ())))
         else:
             tensors.append(tensor)
     records = tuple(dict.fromkeys(places.values()))
@@ -42,11 +53,60 @@ def open_distributed(path: Path) -> Checkpoint:
         format_version=_text(_state(pickle.root).get("version")),
         root=pickle.root,
         tensors=tuple(tensors),
-        values=tuple(values),
+        values=tuple(values.found),
         records=(record, *records),
         pickles=(pickle,),
-        warnings=tuple(_missing(records)),
+        warnings=(*_missing(records), *values.warnings),
     )
+
+
+class _Values:
+    """Reads what the chunks hold that is no tensor, up to a number of bytes in all."""
+
+    def __init__(self) -> None:
+        self.found: list[Value] = []
+        self.warnings: dict[str, None] = {}
+        self.bytes_left = MOST_VALUE_BYTES
+        self.steps = 0
+
+    def add(self, key: str, chunk: Record | None) -> None:
+        """Add what a chunk holds; what isn't read, or can't be, as so many bytes."""
+        if chunk is None:
+            self.found.append(Value((key,), None))
+        elif not self._is_read(key, chunk):
+            self.found.append(Value((key,), Span(0, chunk.size_bytes)))
+
+    def _is_read(self, key: str, chunk: Record) -> bool:
+        if not os.path.isfile(chunk.file):
+            return False
+        if chunk.size_bytes > self.bytes_left:
+            self.warnings[LEFT_UNREAD] = None
+            return False
+        try:
+            self._walk(key, chunk)
+        except InputError as error:
+            reason = error.message.removeprefix(f"{chunk.file}: ")
+            self.warnings[f"{quoted(key)} can't be read: {reason}"] = None
+            self.bytes_left -= COST_OF_A_BROKEN_ONE
+            return False
+        return True
+
+    def _walk(self, key: str, chunk: Record) -> None:
+        pickle = pickle_in(chunk)
+        self.bytes_left -= max(chunk.size_bytes, pickle.end)
+        leaves = Leaves(pickle.root, Storages(lambda key: None))
+        leaves.steps = self.steps  # of all values together
+        listed = list(leaves)
+        self.steps = leaves.steps
+        self.found += [
+            replace(leaf, path=(key, *leaf.path), pickle=pickle.record)
+            for leaf in listed
+            if isinstance(leaf, Value)
+        ]
+        self.warnings |= leaves.warnings
+        tensors = sum(isinstance(leaf, Tensor) for leaf in listed)
+        if tensors:
+            self.warnings[f"{tensors:,} tensors within {quoted(key)} are not listed"] = None
 
 
 def _state(node: Node) -> Dict:
@@ -64,7 +124,7 @@ def _places(folder: Path, node: Node) -> dict[tuple[str, tuple[int, ...]], Recor
         key, place = _state(index), _state(info)
         name, file = _text(key.get("fqn")), _text(place.get("relative_path"))
         offset, length = place.get("offset"), place.get("length")
-        if name is None or file is None or not (type(offset) is int and type(length) is int):
+        if name is None or file is None or not (is_size(offset) and is_size(length)):
             continue
         if Path(file).is_absolute() or ".." in Path(file).parts:
             raise InputError(f"{folder}: names a file outside of it: {file}", "it is not to trust")
@@ -122,8 +182,8 @@ def _missing(records: tuple[Record, ...]) -> list[str]:
         ends[record.file] = max(ends.get(record.file, 0), record.offset + record.stored_bytes)
     said = []
     for file, end in ends.items():
-        if not file.is_file():
-            said.append(f"{file.name} is missing")
-        elif file.stat().st_size < end:
-            said.append(f"{file.name} is cut short: {end - file.stat().st_size:,} bytes missing")
+        if not os.path.isfile(file):
+            said.append(f"{quoted(file.name)} is missing")
+        elif (size := os.path.getsize(file)) < end:
+            said.append(f"{quoted(file.name)} is cut short: {end - size:,} bytes missing")
     return said

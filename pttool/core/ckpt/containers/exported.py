@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pttool.core.ckpt.files.payload import read_record
+from pttool.core.ckpt.tensors.recognition import MAX_DIMENSIONS
+from pttool.core.ckpt.tensors.storages import is_size
 from pttool.core.ckpt.types import Checkpoint, Format, Record, Storage, Tensor
 from pttool.core.ckpt.zips.directory import read_directory
 from pttool.errors import InputError
@@ -59,9 +61,8 @@ def _tensors(path: Path, records: dict[str, Record], folder: str, config: bytes)
 def _tensor(name: str, entry: Any, record: Record | None) -> Tensor:
     meta = entry["tensor_meta"]
     dtype = DTYPES.get(meta["dtype"], f"type {meta['dtype']}")
-    shape = tuple(int(size["as_int"]) for size in meta["sizes"])
-    stride = tuple(int(step["as_int"]) for step in meta["strides"])
-    if len(shape) != len(stride):
+    shape, stride = tuple(map(_size, meta["sizes"])), tuple(map(_size, meta["strides"]))
+    if len(shape) != len(stride) or len(shape) > MAX_DIMENSIONS:
         raise ValueError(name)
     device = meta["device"]["type"]
     if meta["device"]["index"] is not None:
@@ -72,9 +73,17 @@ def _tensor(name: str, entry: Any, record: Record | None) -> Tensor:
         dtype=dtype,
         shape=shape,
         stride=stride,
-        offset=int(meta["storage_offset"]["as_int"]),
-        storage=Storage(entry["path_name"], device, size, record),
+        offset=_size(meta["storage_offset"]),
+        storage=Storage(str(entry["path_name"]), device, size, record),
         device=device,
         requires_grad=bool(meta["requires_grad"]),
         role="parameter" if entry["is_param"] else "buffer",
     )
+
+
+def _size(entry: Any) -> int:
+    """Return a size, step or offset, which JSON could give as any number."""
+    size = entry["as_int"]
+    if not is_size(size):
+        raise ValueError(size)
+    return int(size)

@@ -3,13 +3,14 @@
 Source: torch.serialization._legacy_save and _legacy_load.
 """
 
-import mmap
 import os
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pttool.core.ckpt.files.payload import mapped, opened
+from pttool.core.ckpt.formats.signatures import TORCH_MAGIC_NUMBER
 from pttool.core.ckpt.pickles.nodes import Dict, Global, List, Node
 from pttool.core.ckpt.pickles.pickled import walk
 from pttool.core.ckpt.pickles.walker import Buffer
@@ -19,7 +20,6 @@ from pttool.core.ckpt.tensors.storages import Storages
 from pttool.core.ckpt.types import Checkpoint, Format, Pickled, Record, Tensor, Value
 from pttool.errors import InputError
 
-MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
 PARTS = ("magic number", "protocol version", "system", "object", "storage keys")
 
@@ -40,8 +40,8 @@ class Legacy:
 
 def open_legacy(path: Path) -> Checkpoint:
     """Return what a legacy file holds. Raises InputError for a broken or cut one."""
-    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as whole:
-        legacy = read_legacy(whole, path, 0, stream.fileno())
+    with opened(path) as file, mapped(path) as whole:
+        legacy = read_legacy(whole, path, 0, file)
         size = len(whole)
     leaves = Leaves(legacy.object.root, Storages(legacy.records.get))
     found = list(leaves)
@@ -75,7 +75,7 @@ def read_legacy(buffer: Buffer, path: Path, start: int, descriptor: int | None) 
         pickle = walk(buffer, Record(name, path, position, 0, 0), start=position)
         pickles.append(pickle)
         position = pickle.end
-    if pickles[0].root != MAGIC_NUMBER or not isinstance(pickles[4].root, List):
+    if pickles[0].root != TORCH_MAGIC_NUMBER or not isinstance(pickles[4].root, List):
         raise InputError(f"{path}: has no header of torch.save", "it is damaged: copy it again")
     if pickles[1].root != PROTOCOL_VERSION:
         raise InputError(

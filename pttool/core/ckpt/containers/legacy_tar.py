@@ -9,17 +9,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from pttool.core.ckpt.files.payload import mapped
 from pttool.core.ckpt.formats.tar_directory import read_members
 from pttool.core.ckpt.pickles.nodes import Global, List, Node
 from pttool.core.ckpt.pickles.pickled import walk
 from pttool.core.ckpt.tensors.dtypes import STORAGE_DTYPES, item_bytes
 from pttool.core.ckpt.tensors.leaves import Leaves
-from pttool.core.ckpt.tensors.storages import Storages, Typed
+from pttool.core.ckpt.tensors.recognition import MAX_DIMENSIONS
+from pttool.core.ckpt.tensors.storages import Storages, Typed, is_size
 from pttool.core.ckpt.types import Checkpoint, Format, Pickled, Record, Storage, Tensor, Value
 from pttool.errors import InputError
 
 MEMBERS = ("storages", "tensors", "pickle")
-MAX_DIMENSIONS = 64
 HINT = "it is damaged or cut: copy or download it again"
 
 
@@ -34,7 +35,7 @@ def parts(path: Path) -> dict[str, Record]:
 
 def open_legacy_tar(path: Path) -> Checkpoint:
     """Return what a tar of torch holds. Raises InputError for a broken or cut one."""
-    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+    with mapped(path) as whole:
         found = parts(path)
         tar = Tar(whole, path)
         storages = tar.storages(found["storages"].offset)
@@ -89,14 +90,16 @@ class Tar:
             raise self._damaged()
         for view in views.items:
             root = found.get(str(view[1])) if isinstance(view, tuple) and len(view) == 4 else None
-            if root is None or root.storage.record is None:
+            if root is None or root.storage.record is None or not all(map(is_size, view[2:])):
                 raise self._damaged()
-            skipped, size = (int(count) * item_bytes(root.dtype) for count in view[2:])
+            skipped, size = (count * item_bytes(root.dtype) for count in view[2:])
             record = root.storage.record
-            part = replace(record, offset=record.offset + skipped, size_bytes=size)
+            if skipped + size > record.size_bytes:
+                raise self._damaged()
+            offset = record.offset + skipped
+            part = replace(record, offset=offset, size_bytes=size, stored_bytes=size)
             key = str(view[0])
-            storage = Storage(key, root.storage.device, size, replace(part, stored_bytes=size))
-            found[key] = replace(root, storage=storage)
+            found[key] = replace(root, storage=Storage(key, root.storage.device, size, part))
 
     def tensors(self, start: int, storages: Mapping[str, Typed]) -> dict[str, Tensor]:
         """Return the tensors by key: (key, storage, class), then dimensions, sizes and strides."""
@@ -108,14 +111,14 @@ class Tar:
             typed = storages.get(str(storage))
             if typed is None or dimensions > MAX_DIMENSIONS:
                 raise self._damaged()
-            shape = tuple(self._number() for _ in range(dimensions))
-            stride = tuple(self._number() for _ in range(dimensions))
+            shape = tuple(self._size() for _ in range(dimensions))
+            stride = tuple(self._size() for _ in range(dimensions))
             found[str(key)] = Tensor(
                 path=(),
                 dtype=typed.dtype,
                 shape=shape,
                 stride=stride,
-                offset=self._number(),
+                offset=self._size(),
                 storage=typed.storage,
                 device=typed.storage.device,
             )
@@ -140,6 +143,12 @@ class Tar:
         if not isinstance(node, tuple) or len(node) != length:
             raise self._damaged()
         return node
+
+    def _size(self) -> int:
+        number = self._number()
+        if not is_size(number):
+            raise self._damaged()
+        return number
 
     def _number(self) -> int:
         raw = self.whole[self.position : self.position + 8]

@@ -4,7 +4,6 @@ Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 """
 
 import ast
-import itertools
 import math
 import os
 import re
@@ -14,13 +13,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pttool.core.ckpt.files.payload import blocks, damaged, opened, quoted, read_at
-from pttool.core.ckpt.formats.texts import excerpt
+from pttool.core.ckpt.files.payload import blocks, damaged, opened, read_at
+from pttool.core.ckpt.files.words import excerpt, quoted
+from pttool.core.ckpt.formats.signatures import NPY_MAGIC
+from pttool.core.ckpt.tensors.recognition import contiguous_stride
 from pttool.core.ckpt.types import Checkpoint, Format, Record, Storage, Tensor
 from pttool.core.ckpt.zips.directory import read_directory
 from pttool.errors import InputError
 
-MAGIC = b"\x93NUMPY"
 # As many as numpy parses of a file it doesn't trust: more can exhaust Python's parser.
 LARGEST_HEADER = 10_000
 USUAL_HEADER = 128
@@ -54,10 +54,9 @@ class Header:
     @property
     def stride(self) -> tuple[int, ...]:
         """How many elements apart the neighbours in each dimension are."""
-        lengths = self.shape if self.is_fortran else self.shape[::-1]
-        steps = [1, *itertools.accumulate((max(n, 1) for n in lengths[:-1]), int.__mul__)]
-        steps = steps[: len(self.shape)]
-        return tuple(steps if self.is_fortran else reversed(steps))
+        if self.is_fortran:
+            return contiguous_stride(self.shape[::-1])[::-1]
+        return contiguous_stride(self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,7 @@ def _reader(record: Record) -> Read:
 def _header(read: Read, path: Path, what: str) -> Header:
     """Return the header at the start of an array. Raises InputError for none or a damaged one."""
     start = read(USUAL_HEADER)
-    if not start.startswith(MAGIC):
+    if not start.startswith(NPY_MAGIC):
         raise damaged(path, f"{what} doesn't start as a NumPy array does")
     if len(start) < 12:
         raise damaged(path, f"cut short: {what} ends within its header")

@@ -7,8 +7,10 @@ import mmap
 from pathlib import Path
 
 from pttool.core.ckpt.containers.legacy import read_legacy
+from pttool.core.ckpt.files.payload import mapped, opened
 from pttool.core.ckpt.pickles.nodes import Span
 from pttool.core.ckpt.pickles.pickled import walk
+from pttool.core.ckpt.pickles.spans import bytes_of, pieces
 from pttool.core.ckpt.pickles.walker import Buffer
 from pttool.core.ckpt.tensors.leaves import Leaves
 from pttool.core.ckpt.tensors.storages import Storages, Typed
@@ -20,10 +22,10 @@ LONGEST_ENCODED = 1 << 26
 
 def open_raw_pickle(path: Path) -> Checkpoint:
     """Return what a pickle holds. Raises InputError for a broken or cut one."""
-    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+    with opened(path) as file, mapped(path) as whole:
         record = Record("pickle", path, 0, len(whole), len(whole))
         outer = walk(whole, record)
-        inside = _Inside(whole, path, stream.fileno())
+        inside = _Inside(whole, path, file)
         leaves = Leaves(outer.root, Storages(lambda key: None, inside.open))
         found = list(leaves)
     return Checkpoint(
@@ -61,10 +63,11 @@ class _Inside:
         start, descriptor = 0, None
         if isinstance(content, bytes):
             buffer = content
-        elif not content.is_text:
+        elif content.encoding is None:
             start, descriptor = content.start, self.descriptor
         elif content.stop - content.start <= LONGEST_ENCODED:
-            buffer = _decoded(self.whole[content.start : content.stop])
+            text = pieces(self.whole, content.start, content.stop)
+            buffer = b"".join(bytes_of(text, content.encoding))
         try:
             legacy = read_legacy(buffer, self.path, start, descriptor)
         except InputError:
@@ -73,11 +76,3 @@ class _Inside:
         # Bytes that were encoded as a text lie nowhere in the file as they are.
         find = legacy.records.get if descriptor is not None else lambda key: None
         return Storages(find).typed(legacy.object.root)
-
-
-def _decoded(text: bytes) -> bytes:
-    """Return the bytes behind the text that protocol 2 writes for them."""
-    try:
-        return text.decode("utf-8").encode("latin-1")
-    except UnicodeError:
-        return b""

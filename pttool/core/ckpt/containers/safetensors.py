@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pttool.core.ckpt.files.payload import damaged, opened, quoted, read_at
-from pttool.core.ckpt.formats.texts import excerpt
+from pttool.core.ckpt.files.payload import damaged, opened, read_at
+from pttool.core.ckpt.files.words import excerpt, quoted
+from pttool.core.ckpt.formats.json_objects import without_doubles
+from pttool.core.ckpt.tensors.recognition import contiguous_stride
 from pttool.core.ckpt.types import Checkpoint, Format, Record, Storage, Tensor
 from pttool.errors import InputError
 
@@ -102,11 +104,20 @@ def safetensors_header(
             "data_offsets": [start, start + size],
         }
         start += size
+    return encoded_header(header)
+
+
+def encoded_header(header: Mapping[str, object], *, least: int = 0) -> bytes:
+    """Return a header with its length before it, padded to `least` bytes and to a multiple of 8.
+
+    Raises InputError for a text that isn't Unicode, and a header over the format's limit.
+    """
     try:
         text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError as error:
         what = f"{excerpt(str(error.object))}: a text isn't Unicode"
         raise InputError(what, "safetensors holds UTF-8 only") from error
+    text = text.ljust(least, b" ")
     text += b" " * (-len(text) % 8)
     if len(text) > LARGEST_HEADER:
         what = f"the header takes {len(text):,} bytes, and the format allows {LARGEST_HEADER:,}"
@@ -160,7 +171,7 @@ def _pairs(header: bytes, path: Path) -> Iterator[tuple[str, Any]]:
     """Yield the names and values of the header's object."""
     if not header.startswith(b"{"):
         raise damaged(path, "its header is no JSON object")
-    decode = json.JSONDecoder(object_pairs_hook=_unique).decode
+    decode = json.JSONDecoder(object_pairs_hook=without_doubles).decode
     at, is_last = 1, bool(re.match(rb"\{" + _SPACE + rb"\}", header))
     if is_last:
         at = header.index(b"}") + 1
@@ -187,13 +198,6 @@ def _matched(pattern: re.Pattern[bytes], header: bytes, at: int) -> re.Match[byt
     if match is None:
         raise ValueError(f"unexpected {excerpt(header[at : at + 24].decode('utf-8', 'replace'))}")
     return match
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key occurs twice in an entry")
-    return found
 
 
 def _info(name: str, value: dict[str, Any], path: Path) -> _Info:
@@ -250,12 +254,11 @@ def _tensor(info: _Info, first: int, path: Path) -> Tensor:
     dtype, shape = _torch_type(info)
     size = info.stop - info.start
     record = Record(info.name, path, first + info.start, size, size)
-    stride = [1, *itertools.accumulate((max(n, 1) for n in shape[:0:-1]), int.__mul__)]
     return Tensor(
         path=(info.name,),
         dtype=dtype,
         shape=shape,
-        stride=tuple(reversed(stride)) if shape else (),
+        stride=contiguous_stride(shape),
         storage=Storage(info.name, "cpu", size, record),
     )
 

@@ -7,14 +7,15 @@ import json
 import math
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pttool.core.ckpt.files.payload import damaged, opened, quoted, read_at
-from pttool.core.ckpt.formats.archives import listed
+from pttool.core.ckpt.files.patching import recover
+from pttool.core.ckpt.files.payload import damaged, opened, read_at
+from pttool.core.ckpt.files.words import listed, quoted
+from pttool.core.ckpt.formats.json_objects import without_doubles
 from pttool.core.ckpt.formats.recognition import LARGEST_INDEX, indices_of, recognise, unreadable
 from pttool.core.ckpt.tensors.dtypes import item_bytes
 from pttool.core.ckpt.types import Checkpoint, Format, Storage, Tensor
@@ -81,7 +82,7 @@ def read_index(path: Path) -> Index:
     if len(raw) > LARGEST_INDEX:
         raise damaged(path, f"is an index of more than {LARGEST_INDEX:,} bytes")
     try:
-        document: Any = json.loads(raw, object_pairs_hook=_unique)
+        document: Any = json.loads(raw, object_pairs_hook=without_doubles)
     except (ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise damaged(path, f"is a damaged index: {reason}") from error
@@ -97,14 +98,6 @@ def read_index(path: Path) -> Index:
     return Index(path, weight_map, metadata if isinstance(metadata, dict) else {})
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(name for name, count in Counter(n for n, _ in pairs).items() if count > 1)
-        raise ValueError(f"{quoted(twice)} occurs twice")
-    return found
-
-
 def _check_present(index: Index, folder: Path) -> None:
     names = index.shards
     missing = [name for name in names if not os.path.exists(folder / name)]
@@ -117,6 +110,7 @@ def _check_present(index: Index, folder: Path) -> None:
 
 
 def _opened(path: Path, index: Index, open_one: Callable[[Path], Checkpoint]) -> Checkpoint:
+    recover(path)
     # An index that names an index could lead back to itself.
     if os.path.isdir(path) or recognise(path) is Format.SHARDED:
         raise damaged(index.path, f"names {quoted(path.name)} as a shard, which is no single file")

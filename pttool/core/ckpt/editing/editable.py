@@ -3,13 +3,14 @@
 import mmap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pttool.core.ckpt.containers.legacy import object_start
 from pttool.core.ckpt.containers.legacy_tar import Tar, parts
 from pttool.core.ckpt.containers.torch_zip import alignment, main_pickle, read_pickle
-from pttool.core.ckpt.files.rewriting import patched, rezipped, spliced
+from pttool.core.ckpt.editing.rewriting import patched, rezipped, spliced
+from pttool.core.ckpt.files.watching import changing, version
 from pttool.core.ckpt.formats.recognition import recognise
 from pttool.core.ckpt.pickles.edits import Edit, applied, fitted
 from pttool.core.ckpt.pickles.nodes import Span
@@ -65,8 +66,22 @@ class Editable:
 def editable(path: Path) -> Iterator[Editable]:
     """Open a checkpoint for changes; its `save` takes the edits of each trace, and where to.
 
-    Raises InputError for a file that can't be read or whose kind can't be edited.
+    Raises InputError for a file that can't be read or whose kind can't be edited; saving in place
+    raises UnavailableError for one that another process changed meanwhile.
     """
+    before = version(path)
+    with _opened(path) as opened:
+
+        def save(edits: list[list[Edit]], target: Path) -> None:
+            if target == path and version(path) != before:
+                raise changing(path)
+            opened.save(edits, target)
+
+        yield replace(opened, save=save)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Editable]:
     kind = recognise(path)
     if kind in REFUSED:
         raise InputError(f"{path}: {REFUSED[kind]}: it can't be edited", HINTS.get(kind))

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pttool.errors import UsageError
+
 DATA_PARALLEL = "module."
 # The attributes under which torch.compile, FSDP and activation checkpointing keep what they wrap.
 WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
@@ -23,12 +25,21 @@ class Renaming:
     wrappers: tuple[str, ...] = WRAPPERS
 
     @classmethod
-    def of(cls, prefix: str | None, added: str, *, anywhere: bool, partial: bool) -> "Renaming":
-        """Return what the options say: prefixes end in a dot, and adding one strips none."""
-        if added and prefix is None:
+    def of(
+        cls, prefix: str | None, added: str | None, *, anywhere: bool, partial: bool
+    ) -> "Renaming":
+        """Return what the options say: prefixes end in a dot, and adding one strips none.
+
+        Raises UsageError for a prefix that is no text of Unicode.
+        """
+        if any(0xD800 <= ord(character) <= 0xDFFF for character in f"{prefix}{added}"):
+            raise UsageError(
+                "a prefix isn't valid UTF-8", "type it in the encoding of the terminal"
+            )
+        if added is not None and prefix is None:
             return cls("", _dotted(added), anywhere, partial, ())
         stripped = DATA_PARALLEL if prefix is None else prefix
-        return cls(_dotted(stripped), _dotted(added), anywhere, partial)
+        return cls(_dotted(stripped), _dotted(added or ""), anywhere, partial)
 
     def renamed(self, name: str, *, strip: bool = True) -> str:
         """Return the new name of a tensor."""

@@ -2,14 +2,21 @@
 
 import contextlib
 import errno
+import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import BinaryIO
 
+from pttool.core.ckpt.files.payload import check_extent, opened
+from pttool.core.ckpt.files.words import quoted
+from pttool.core.ckpt.types import Record
 from pttool.errors import InputError
 
 _CHUNK_BYTES = 1 << 26  # what one call is asked for
 _WORTH_WRITING_BYTES = 1 << 20
 _BUFFER_BYTES = 1 << 20
+# Below this a copy in the kernel costs more than it saves: it breaks the stream's buffering.
+_WORTH_COPYING_BYTES = 1 << 16
 # What says "not between these two files, or not on this system", as man 2 copy_file_range and
 # sendfile list them. Anything else (no space, a broken disk) would fail the next way too.
 _NOT_THIS_WAY = frozenset(
@@ -54,6 +61,44 @@ def copy_range(
             done += moved
     if done < count:
         raise InputError(f"{name}: ends {count - done} bytes early", "copy or download it again")
+
+
+def copy_record(stream: BinaryIO, record: Record, offset: int) -> None:
+    """Copy the bytes of a record that is stored as it is to the `offset` where a stream is.
+
+    Raises InputError for a file that ends early.
+    """
+    stream.flush()
+    with opened(record.file) as source:
+        check_extent(source, record)
+        name = f"{record.file}: {quoted(record.name)}"
+        copy_range(source, stream.fileno(), record.offset, offset, record.size_bytes, name=name)
+    if stream.seekable():
+        stream.seek(offset + record.size_bytes)
+
+
+def is_worth_copying(record: Record, stream: BinaryIO) -> bool:
+    """Whether `copy_record` can copy a record to a stream, and sooner than it would be written."""
+    if record.is_deflated or record.size_bytes < _WORTH_COPYING_BYTES:
+        return False
+    try:
+        stream.fileno()
+    except io.UnsupportedOperation:
+        return False
+    return True
+
+
+def of_size(blocks: Iterable[bytes], size: int, name: str) -> Iterator[bytes]:
+    """Yield blocks, `size` bytes in all. Raises InputError, with the `name`, where they are not."""
+    seen = 0
+    for block in blocks:
+        seen += len(block)
+        if seen > size:
+            break
+        yield block
+    if seen != size:
+        what = f"{quoted(name)}: is not of the {size} bytes announced"
+        raise InputError(what, "the input changed while it was read: try again")
 
 
 def _kernel_copy(source: int, target: int) -> _Move:

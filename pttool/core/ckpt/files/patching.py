@@ -1,7 +1,6 @@
 """Changing a few bytes of a large file: in a copy, or in place under a journal."""
 
 import contextlib
-import errno
 import fcntl
 import os
 import shlex
@@ -11,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pttool.core.ckpt.files.copying import copy_range
+from pttool.core.ckpt.files.disks import sync_folder
 from pttool.core.ckpt.files.journal import Change, Journal, decode, encode, journal_path
 from pttool.core.ckpt.files.payload import damaged, opened, read_at
-from pttool.core.files import complete_or_absent
+from pttool.core.files import written
 from pttool.errors import InputError, UnavailableError
 
 # What is kept in memory of either side; a checkpoint's pickle takes some MB at most.
@@ -34,22 +34,16 @@ def patched_copy(source: Path, target: Path, patches: Sequence[Patch]) -> None:
     `target` appears complete or not at all; a pipe is written in order. Raises InputError for a
     source that can't be read or is too short, UnavailableError for a target that can't be written.
     """
-    try:
-        with opened(source) as file, complete_or_absent(target) as stream:
-            size = os.fstat(file).st_size
-            ordered = _ordered(patches, size, source)
-            if not stream.seekable():
-                _copy_in_order(file, stream.fileno(), size, ordered, str(source))
-                return
-            # Whole, since some file systems then share the blocks instead of copying any.
-            copy_range(file, stream.fileno(), 0, 0, size, name=str(source))
-            for patch in ordered:
-                _write_at(stream.fileno(), patch.offset, patch.content)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        hint = "nothing was written: make room or write elsewhere"
-        raise UnavailableError(f"{target}: {error.strerror}", hint) from error
+    with opened(source) as file, written(target) as stream:
+        size = os.fstat(file).st_size
+        ordered = _ordered(patches, size, source)
+        if not stream.seekable():
+            _copy_in_order(file, stream.fileno(), size, ordered, str(source))
+            return
+        # Whole, since some file systems then share the blocks instead of copying any.
+        copy_range(file, stream.fileno(), 0, 0, size, name=str(source))
+        for patch in ordered:
+            _write_at(stream.fileno(), patch.offset, patch.content)
 
 
 def apply_in_place(path: Path, patches: Sequence[Patch]) -> None:
@@ -201,7 +195,7 @@ def _write_journal(path: Path, data: bytes) -> None:
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         _write_all(file, [(0, data)])
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except BaseException:
         os.unlink(path)
         raise
@@ -225,15 +219,4 @@ def _write_at(file: int, offset: int, content: bytes) -> None:
 
 def _remove(journal: Path) -> None:
     os.unlink(journal)
-    _sync_folder(journal.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(file)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that has nothing to sync here
-            raise
-    finally:
-        os.close(file)
+    sync_folder(journal.parent)

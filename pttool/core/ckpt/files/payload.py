@@ -1,12 +1,14 @@
 """The bytes of a record: bounded, streamed, inflated on the way, and never more than it claims."""
 
 import contextlib
+import mmap
 import os
 import stat
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from pttool.core.ckpt.files.words import quoted
 from pttool.core.ckpt.types import Record
 from pttool.errors import InputError
 
@@ -14,7 +16,6 @@ BLOCK_BYTES = 1 << 20
 # More at once makes zlib.crc32 no faster, and a smaller buffer stays in the processor's cache.
 CHECKSUM_BLOCK_BYTES = 1 << 18
 _DEFLATED_BLOCK_BYTES = 1 << 16
-_LONGEST_NAME = 100
 _COPY_AGAIN = "copy or download it again"
 
 
@@ -42,14 +43,23 @@ def opened(path: Path) -> Iterator[int]:
         os.close(file)
 
 
+@contextlib.contextmanager
+def mapped(path: Path) -> Iterator[mmap.mmap]:
+    """Yield the bytes of a regular file. Raises InputError as `opened`, and for an empty one."""
+    with opened(path) as file:
+        try:
+            whole = mmap.mmap(file, 0, access=mmap.ACCESS_READ)
+        except ValueError as error:
+            raise damaged(path, "is an empty file") from error
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}", _COPY_AGAIN) from error
+    with whole:
+        yield whole
+
+
 def damaged(path: Path, what: str) -> InputError:
     """Return the error for a file that contradicts itself."""
     return InputError(f"{path}: {what}", _COPY_AGAIN)
-
-
-def quoted(name: str) -> str:
-    """Return a record's name fit for one line of an error."""
-    return repr(name) if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]!r}..."
 
 
 def read_at(file: int, offset: int, count: int, path: Path) -> bytes:

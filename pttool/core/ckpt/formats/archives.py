@@ -1,16 +1,15 @@
 """Archives and folders that hold no checkpoint, or one that must be taken out first."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from pttool.core.ckpt.formats.texts import excerpt
+from pttool.core.ckpt.files.words import listed
 from pttool.errors import InputError
 
 CHECKPOINT_SUFFIXES = (
     ".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".pkl", ".pt2", ".npz", ".npy", ".tar"
 )  # fmt: skip
-MOST_NAMES = 3
 
 
 def refused_zip(path: Path, names: Sequence[str]) -> InputError:
@@ -87,11 +86,3 @@ def refused_folder(path: Path, names: Sequence[str], indices: Sequence[str]) -> 
 def contents(names: Sequence[str]) -> str:
     """Return how many files there are, with the names of the first."""
     return f"{len(names):,} file{'s' * (len(names) != 1)} ({listed(names)})"
-
-
-def listed(names: Iterable[str]) -> str:
-    """Return the first names of many, each on one line, and how many more there are."""
-    every = list(names)
-    rest = len(every) - MOST_NAMES
-    shown = ", ".join(excerpt(name)[1:-1] for name in every[:MOST_NAMES])
-    return f"{shown} and {rest:,} more" if rest > 0 else shown

@@ -1,4 +1,4 @@
-"""Which format a checkpoint has: told by its bytes, never by the name of the file."""
+"""Which format a checkpoint has: a file's is told by its bytes, a folder's by the names in it."""
 
 import os
 import re
@@ -10,6 +10,7 @@ from pathlib import Path
 from pttool.core.ckpt.files.payload import opened, read_at
 from pttool.core.ckpt.formats.archives import refused_folder, refused_tar, refused_zip
 from pttool.core.ckpt.formats.impostors import refused
+from pttool.core.ckpt.formats.signatures import NPY_MAGIC, TORCH_MAGIC_NUMBER, ZIP_HEADS
 from pttool.core.ckpt.formats.tar_directory import members_of
 from pttool.core.ckpt.types import Format, Record
 from pttool.core.ckpt.zips.directory import read_directory
@@ -20,14 +21,12 @@ LARGEST_INDEX = 1 << 26
 MOST_TAR_MEMBERS = 1000
 INDEX_SUFFIX = ".index.json"
 
-_ZIP = (b"PK\3\4", b"PK\5\6", b"PK\7\x08")
-_NPY = b"\x93NUMPY"
-# torch.serialization.MAGIC_NUMBER as each protocol of pickle writes it: LONG1, in a frame from
-# protocol 4 on; a line of text in 0 and 1.
-_MAGIC = 0x1950A86A20F9469CFC6C
+# The magic number as each protocol of pickle writes it: LONG1, in a frame from protocol 4 on; a
+# line of text in 0 and 1.
 _LEGACY = re.compile(
-    rb"\x80[\x02-\x05](\x95.{8})?\x8a\x0a" + re.escape(_MAGIC.to_bytes(10, "little")) + rb"\."
-    rb"|L%dL\n\." % _MAGIC,
+    rb"\x80[\x02-\x05](\x95.{8})?\x8a\x0a"
+    + re.escape(TORCH_MAGIC_NUMBER.to_bytes(10, "little"))
+    + rb"\.|L%dL\n\." % TORCH_MAGIC_NUMBER,
     re.DOTALL,
 )
 # Protocols 2 to 5 name themselves; every opcode but PROTO can follow. Source: pickletools.
@@ -42,6 +41,8 @@ _OLD_PICKLE = re.compile(
 )
 _SAFETENSORS = re.compile(rb".{8}\{[ \t\r\n]*[\"}]", re.DOTALL)
 _INDEX = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*"')
+_MAIN_PICKLE = re.compile(r"([^/]+/)data\.pkl")
+_SCRIPT = re.compile(r"([^/]+/)(constants\.pkl\Z|code/)")
 _EXPORTED = re.compile(
     r"([^/]+/)?(models/[^/]+\.json|archive_format|serialized_exported_program\.json)"
 )
@@ -77,11 +78,11 @@ def indices_of(names: Sequence[str]) -> list[str]:
 
 
 def _of_file(file: int, path: Path, head: bytes, size: int) -> Format:
-    if head.startswith(_ZIP):
+    if head.startswith(ZIP_HEADS):
         return _of_zip(path)
     if _LEGACY.match(head):
         return Format.TORCH_LEGACY
-    if head.startswith(_NPY):
+    if head.startswith(NPY_MAGIC):
         return Format.NPY
     if _PICKLE.match(head):
         return Format.PICKLE
@@ -104,15 +105,12 @@ def _of_zip(path: Path) -> Format:
         what = f"{path}: is one rank's part of a distributed checkpoint"
         raise InputError(what, f"give its folder: {path.parent}")
     names = [entry.name for entry in read_directory(path).entries]
-    roots = [name[: -len("data.pkl")] for name in names if re.fullmatch("[^/]+/data[.]pkl", name)]
     if any(_EXPORTED.fullmatch(name) for name in names):
         return Format.EXPORTED
-    for root in roots:
-        code = (f"{root}constants.pkl", f"{root}code/")
-        if any(name == code[0] or name.startswith(code[1]) for name in names):
-            return Format.TORCHSCRIPT
+    roots = {found[1] for found in map(_MAIN_PICKLE.fullmatch, names) if found}
+    scripts = {found[1] for found in map(_SCRIPT.match, names) if found}
     if roots:
-        return Format.TORCH_ZIP
+        return Format.TORCH_ZIP if roots.isdisjoint(scripts) else Format.TORCHSCRIPT
     if names and all(name.endswith(".npy") for name in names):
         return Format.NPZ
     raise refused_zip(path, [name for name in names if not name.endswith("/")])

@@ -6,16 +6,17 @@ import re
 from pathlib import Path
 from typing import Any
 
+from pttool.core.ckpt.files.words import excerpt
 from pttool.errors import InputError
 
-LONGEST_QUOTE = 60
+# Of what has an end, so many characters are looked through: a text may begin it at every place.
 # What no text holds: control characters but tab, line ends, form feed and escape.
 _NOT_TEXT = re.compile("[\0-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _POINTER = re.compile(r"version https://(git-lfs\.github\.com|hawser\.github\.com)/spec/")
-_PAGE = re.compile(r"(<!--.*?-->\s*)?<(!doctype\s+html|html|head|body)\b", re.I | re.S)
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)
+_PAGE = re.compile(r"(<!--.{0,1000}?-->\s*)?<(!doctype\s+html|html|head|body)\b", re.I | re.S)
+_TITLE = re.compile(r"<title[^>]{0,100}>(.{0,500}?)</title>", re.I | re.S)
 _XML = re.compile(r"<[?!A-Za-z]")
-_XML_MESSAGE = re.compile(r"<(Message|Code|message)>(.*?)</\1>", re.S)
+_XML_MESSAGE = re.compile(r"<(Message|Code|message)>(.{0,500}?)</\1>", re.S)
 _PYTHON = re.compile(r"^(#!.*python|import \w+|from [\w.]+ import |def \w+\(|class \w+[(:])", re.M)
 _RAW_FILE = (
     "download the file itself, not its page: on GitHub the Raw link, on Hugging Face resolve in "
@@ -56,12 +57,6 @@ def as_text(head: bytes) -> str | None:
     except UnicodeDecodeError:
         return None
     return None if _NOT_TEXT.search(text) else text
-
-
-def excerpt(text: str) -> str:
-    """Return the beginning of a text as one line in quotes, with escapes for what can't be seen."""
-    line = " ".join(text[: 4 * LONGEST_QUOTE].split())
-    return repr(line if len(line) <= LONGEST_QUOTE else line[: LONGEST_QUOTE - 3] + "...")
 
 
 def _pointer(path: Path, text: str) -> InputError:

@@ -70,7 +70,7 @@ def _of_zip(directory: Directory) -> list[Finding]:
     path = directory.path
     with opened(path) as file:
         findings = [_of_entry(file, entry, directory) for entry in directory.entries]
-        end = read_end(file, directory.size_bytes, path)
+        end = read_end(file, 0, directory.size_bytes, path)
     if end.is_split:
         reason = Status(DAMAGED, "its end record says that it is one part of several files")
         findings.append(Finding(path, None, reason))

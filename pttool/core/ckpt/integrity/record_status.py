@@ -1,9 +1,10 @@
 """Whether a record holds the bytes that it was written with."""
 
+import os
 from dataclasses import dataclass
 
+from pttool.core.ckpt.containers.distributed_chunks import records_in
 from pttool.core.ckpt.files.payload import check_extent, crc32, opened
-from pttool.core.ckpt.integrity.chunks import records_in
 from pttool.core.ckpt.types import Record
 from pttool.errors import InputError
 
@@ -30,7 +31,7 @@ def status_of(record: Record, *, is_chunk: bool = False) -> Status:
 
     A chunk of a distributed checkpoint is a zip with checksums of its own.
     """
-    if not record.file.exists():
+    if not os.path.exists(record.file):
         return Status(MISSING, f"{record.file.name} is not there")
     try:
         if is_chunk:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from pttool.core.ckpt.pickles.shares import NUMBER
+from pttool.core.ckpt.pickles.budget import NUMBER
 
 if TYPE_CHECKING:
     from pttool.core.ckpt.pickles.walker import Walker
@@ -77,10 +77,11 @@ def binfloat(walker: "Walker") -> None:
 
 
 def string(walker: "Walker") -> None:
-    line = walker.line()
-    if len(line) < 2 or line[:1] not in b"\"'" or line[-1:] != line[:1]:
+    start, stop = walker.next_line()
+    first, last = walker.buffer[start : start + 1], walker.buffer[stop - 1 : stop]
+    if stop - start < 2 or first not in (b"'", b'"') or last != first:
         raise Malformed("a string has no quotes")
-    walker.push_text(line[1:-1], "unicode_escape")
+    walker.escaped(start + 1, stop - 1, "unicode_escape")
 
 
 def binstring(walker: "Walker") -> None:
@@ -92,7 +93,7 @@ def short_binstring(walker: "Walker") -> None:
 
 
 def unicode(walker: "Walker") -> None:
-    walker.push_text(walker.line(), "raw_unicode_escape")
+    walker.escaped(*walker.next_line(), "raw_unicode_escape")
 
 
 def binunicode(walker: "Walker") -> None:

@@ -1,10 +1,8 @@
 """What a pickle keeps for later use, by number."""
 
+from pttool.core.ckpt.pickles.budget import MOST_SCATTERED
 from pttool.core.ckpt.pickles.literals import Malformed
 from pttool.core.ckpt.pickles.nodes import Node
-
-# Of numbers that don't count up: honest picklers write none.
-MOST_SCATTERED = 250_000
 
 
 class Memo:

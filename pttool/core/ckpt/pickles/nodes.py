@@ -38,11 +38,19 @@ class Global:
 
 @dataclass(slots=True, frozen=True)
 class Span:
-    """Bytes, or a text, too long to be worth copying: where they lie in the pickle."""
+    """Bytes, or a text, too long to be worth copying: where they lie in the pickle.
+
+    `encoding` is that of a text, one of Python's; None for bytes.
+    """
 
     start: int
     stop: int
-    is_text: bool = False
+    encoding: str | None = None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a text."""
+        return self.encoding is not None
 
 
 @dataclass(slots=True, eq=False, repr=False)

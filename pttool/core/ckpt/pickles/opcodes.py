@@ -6,9 +6,9 @@ Source: CPython's Lib/pickletools.py, whose names these functions bear.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pttool.core.ckpt.pickles.budget import CONTAINER, PAIR
 from pttool.core.ckpt.pickles.literals import LITERALS, U4, U8, Malformed
 from pttool.core.ckpt.pickles.nodes import Dict, List, Set
-from pttool.core.ckpt.pickles.shares import CONTAINER, PAIR
 
 if TYPE_CHECKING:
     from pttool.core.ckpt.pickles.walker import Walker

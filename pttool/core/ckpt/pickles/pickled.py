@@ -1,4 +1,4 @@
-"""Walk one pickle of a checkpoint and judge what it would import."""
+"""Walk one pickle of a checkpoint, and note what it names, refers to and does with names."""
 
 from pttool.core.ckpt.pickles.opcodes import HANDLERS
 from pttool.core.ckpt.pickles.walker import Buffer, Walker

@@ -9,32 +9,29 @@ from struct import Struct
 from struct import error as StructError
 from typing import Any
 
+from pttool.core.ckpt.pickles.budget import (
+    BYTES_OF_A_SHARE,
+    CALL,
+    CONTAINER,
+    LONGEST_BYTES,
+    LONGEST_NUMBER,
+    LONGEST_TEXT,
+    MAX_OPCODES,
+    MAX_SHARES,
+    MOST_MARKS,
+    OBJECT,
+    PAIR,
+    SHORT_TEXT,
+)
 from pttool.core.ckpt.pickles.calls import called, named
 from pttool.core.ckpt.pickles.literals import Malformed
 from pttool.core.ckpt.pickles.memo import Memo
 from pttool.core.ckpt.pickles.nodes import Call, Dict, Global, List, Node, Persistent, Set, Span
 from pttool.core.ckpt.pickles.opcodes import HANDLERS, STOP
-from pttool.core.ckpt.pickles.shares import (
-    BYTES_OF_A_SHARE,
-    CALL,
-    CONTAINER,
-    MAX_SHARES,
-    OBJECT,
-    PAIR,
-)
 from pttool.core.ckpt.types import Use
 from pttool.errors import InputError
 
 Buffer = bytes | mmap.mmap
-
-# A checkpoint of 250,000 tensors takes 12 million.
-MAX_OPCODES = 20_000_000
-MOST_MARKS = 500_000
-# Longer bytes, texts and numbers are left where they are.
-LONGEST_BYTES = 32
-LONGEST_NUMBER = 256
-LONGEST_TEXT = 1 << 16
-SHORT_TEXT = 64
 
 
 class Walker:
@@ -117,13 +114,19 @@ class Walker:
         return byte
 
     def line(self) -> bytes:
-        """Return the rest of the line, as the opcodes of protocol 0 have it."""
-        end = self.buffer.find(b"\n", self.position)
-        if end < 0:
+        """Return the rest of the line, which is a number or a name."""
+        start, stop = self.next_line()
+        if stop - start > LONGEST_TEXT:
+            raise Malformed(f"a number or name of {stop - start:,} bytes")
+        return self.buffer[start:stop]
+
+    def next_line(self) -> tuple[int, int]:
+        """Step over the rest of the line and return where it lies, without its end."""
+        start, stop = self.position, self.buffer.find(b"\n", self.position)
+        if stop < 0:
             raise Malformed("a line has no end")
-        line = self.buffer[self.position : end]
-        self.position = end + 1
-        return line
+        self.position = stop + 1
+        return start, stop
 
     def number(self, layout: Struct) -> Any:
         """Return the number at the position."""
@@ -197,9 +200,16 @@ class Walker:
         """Push a string of UTF-8, or say where a very long one lies."""
         start = self.advance(count)
         if count > LONGEST_TEXT:
-            self.make(Span(start, self.position, is_text=True))
+            self.make(Span(start, self.position, "utf-8"))
         else:
             self.push_text(self.buffer[start : self.position], "utf-8", "surrogatepass")
+
+    def escaped(self, start: int, stop: int, encoding: str) -> None:
+        """Push a string with escapes for some characters, or say where a very long one lies."""
+        if stop - start > LONGEST_TEXT:
+            self.make(Span(start, stop, encoding))
+        else:
+            self.push_text(self.buffer[start:stop], encoding)
 
     def old_text(self, count: int) -> None:
         """Push a string of Python 2, which has no encoding, or say where a very long one lies."""

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from pttool.core.ckpt.files.payload import quoted
+from pttool.core.ckpt.files.words import quoted
 from pttool.core.ckpt.pickles.nodes import Global, Node, Span
 from pttool.core.ckpt.pickles.walker import Buffer, Walker
 from pttool.core.ckpt.safety.allowed import in_python_3, is_allowed
 from pttool.core.ckpt.safety.dangerous import danger
 
+PROTO = b"\x80"
 LOADS_BYTES = "torch.storage._load_from_bytes"
 # Opcodes that don't say what they make, or make it in a way that only Python 2 wrote.
 OBSCURE = {b"\x82\x83\x84": "EXT", b"i": "INST", b"o": "OBJ"}
@@ -43,6 +44,16 @@ class Auditor(Walker):
     def obscure(self) -> list[str]:
         """The opcodes it saw that weights have no use for."""
         return [name for codes, name in OBSCURE.items() if any(self.seen[code] for code in codes)]
+
+
+def counts_as_pickle(walker: Auditor, *, is_whole: bool) -> bool:
+    """Whether bytes that need not be a pickle, as those of a storage, are judged as one.
+
+    Any bytes can be: `(.` is an empty tuple's. What chance doesn't give is a name that Python could
+    import, and either the rest of a whole pickle around it, or an opcode PROTO at the start.
+    """
+    starts_as_one = walker.buffer[walker.start : walker.start + 1] == PROTO
+    return (is_whole or starts_as_one) and any(map(is_importable, walker.globals))
 
 
 def is_importable(found: Global) -> bool:

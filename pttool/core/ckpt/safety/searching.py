@@ -10,24 +10,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pttool.core.ckpt.containers.numpy_files import LARGEST_HEADER
-from pttool.core.ckpt.containers.numpy_files import MAGIC as NPY_MAGIC
-from pttool.core.ckpt.files.payload import blocks, opened, quoted, read_at
+from pttool.core.ckpt.files.payload import blocks, opened, read_at
+from pttool.core.ckpt.files.words import quoted
+from pttool.core.ckpt.formats.signatures import NPY_MAGIC, ZIP_HEADS
 from pttool.core.ckpt.formats.tar_directory import members_of
+from pttool.core.ckpt.pickles.budget import MAX_OPCODES
 from pttool.core.ckpt.pickles.nodes import Call, Node, Span
-from pttool.core.ckpt.pickles.walker import MAX_OPCODES, Buffer
-from pttool.core.ckpt.safety.audits import Auditor, Findings, is_importable
+from pttool.core.ckpt.pickles.spans import bytes_of, pieces
+from pttool.core.ckpt.pickles.walker import Buffer
+from pttool.core.ckpt.safety.audits import Auditor, Findings, counts_as_pickle
 from pttool.core.ckpt.types import Record
 from pttool.core.ckpt.zips.consistency import consistency
 from pttool.core.ckpt.zips.directory import read_directory
-from pttool.errors import InputError
+from pttool.errors import InputError, PttoolError, UnavailableError
 
-ZIP_HEADS = (b"PK\3\4", b"PK\5\6")
 PICKLE_SUFFIXES = (".pkl", ".pickle", ".metadata")
 # With these a pickle can begin: they need nothing on the stack.
 STARTERS = frozenset(
     b"(NIJKMLFGSTUVXBC]})cP\x80\x82\x83\x84\x88\x89\x8a\x8b\x8c\x8d\x8e\x8f\x95\x96"
 )
-PROTO = b"\x80"
 LEGACY_PICKLES = 5
 DEEPEST = 3
 LARGEST_INFLATED = 1 << 25
@@ -78,7 +79,7 @@ class Search:
         try:
             head = b"".join(blocks(record, stop=min(HEAD_BYTES, record.size_bytes)))
             if head.startswith(ZIP_HEADS):
-                self._nested(record, where)
+                self._nested(blocks(record), record.size_bytes, where)
             elif head.startswith(NPY_MAGIC):
                 self._array(record, where)
             elif expected or (head and head[0] in STARTERS):
@@ -91,7 +92,7 @@ class Search:
         """Judge the pickles from `start` on, of which only the expected ones must be any."""
         position, count = start, 0
         while position < len(buffer) or count < expected:
-            end = self._pickle(buffer, position, where, is_sure=count < expected)
+            end = self._judged(buffer, position, where, is_expected=count < expected)
             if end is None:
                 return
             position, count = end, count + 1
@@ -101,11 +102,10 @@ class Search:
                 left = len(buffer) - end
                 self.findings.doubt(f"{left:,} bytes follow the pickle's end, in {where}")
 
-    def _pickle(self, buffer: Buffer, start: int, where: str, *, is_sure: bool) -> int | None:
+    def _judged(self, buffer: Buffer, start: int, where: str, *, is_expected: bool) -> int | None:
         """Judge one pickle and return where it ends; None for a broken one, or none at all.
 
-        A broken one may have been run up to there. Of bytes that may be none, only what can't be
-        chance counts.
+        A broken one may have been run up to there.
         """
         walker = Auditor(buffer, start, where)
         walker.most_opcodes = max(self.budget.opcodes, 1)
@@ -115,44 +115,40 @@ class Search:
         except InputError as error:
             broken = error.message
         self.budget.opcodes -= walker.opcodes
-        has_names = any(map(is_importable, walker.globals))
-        looks_like_one = has_names and buffer[start : start + 1] == PROTO
-        if not is_sure and not looks_like_one and (broken or not has_names):
+        if not is_expected and not counts_as_pickle(walker, is_whole=broken is None):
             self.findings.judge_dangers(walker.globals, where)
             return None
         self.budget.found += 1
         self.findings.audit(walker, where)
-        for content in walker.loaded:
+        for content in dict.fromkeys(map(_written, walker.loaded)):
             self._loaded(buffer, content, f"bytes to load in {where}")
         if broken:
             self.findings.doubt(broken)
         return None if broken else walker.position
 
-    def _loaded(self, buffer: Buffer, content: Node, where: str) -> None:
+    def _loaded(self, buffer: Buffer, content: bytes | Span | None, where: str) -> None:
         """Look into the bytes that a pickle has torch load as a file."""
-        if isinstance(content, Call) and content.path == "_codecs.encode" and content.args:
-            content = content.args[0]
         if self.depth >= DEEPEST:
             self.findings.doubt(f"nested too deep to look into: {where}")
             return
-        inner = replace(self, depth=self.depth + 1)
-        start = 0
-        if isinstance(content, Span) and content.is_text:
-            buffer = decoded(
-                buffer[content.start : min(content.stop, content.start + LARGEST_INFLATED)]
+        start, stop = 0, 0
+        if isinstance(content, Span) and content.encoding is not None:
+            text = pieces(
+                buffer, content.start, min(content.stop, content.start + LARGEST_INFLATED)
             )
+            buffer = b"".join(bytes_of(text, content.encoding))
         elif isinstance(content, Span):
-            start = content.start
+            start, stop = content.start, content.stop
         elif isinstance(content, bytes):
             buffer = content
         else:
             self.findings.doubt(f"computed, not written out: {where}")
             return
+        stop = stop or len(buffer)
         if buffer[start : start + 4] in ZIP_HEADS:
-            stop = content.stop if isinstance(content, Span) and start else len(buffer)
-            inner.unpacked(iter((buffer[start:stop],)), where)
+            self._nested(pieces(buffer, start, stop), stop - start, where)
         else:
-            inner.pickles(buffer, start, where, LEGACY_PICKLES)
+            replace(self, depth=self.depth + 1).pickles(buffer, start, where, LEGACY_PICKLES)
 
     def _array(self, record: Record, where: str) -> None:
         """Look behind the header of an array of numpy: objects are a pickle."""
@@ -163,26 +159,19 @@ class Search:
             with buffer_of(record) as (buffer, origin):
                 self.pickles(buffer, origin + start, where, 1)
 
-    def _nested(self, record: Record, where: str) -> None:
-        """Look through a zip that is a record of another."""
-        if self.depth >= DEEPEST or record.size_bytes > self.budget.nested_bytes:
+    def _nested(self, content: Iterable[bytes], size: int, where: str) -> None:
+        """Look through a zip inside of a file, in a copy of so many bytes."""
+        if self.depth >= DEEPEST or size > self.budget.nested_bytes:
             self.budget.found += 1
             what = "deep" if self.depth >= DEEPEST else "large"
             self.findings.doubt(f"a zip too {what} to look into, in {where}")
             return
-        replace(self, depth=self.depth + 1).unpacked(blocks(record), where)
-
-    def unpacked(self, content: Iterable[bytes], where: str) -> None:
-        """Look through a zip that lies in no file of its own, in a copy."""
-        with tempfile.NamedTemporaryFile(prefix="pttool-") as copy:
-            for block in content:
-                self.budget.nested_bytes -= len(block)
-                copy.write(block)
-            copy.flush()
+        self.budget.nested_bytes -= size
+        with copied(content) as copy:
             try:
-                self.archive(Path(copy.name), where)
+                replace(self, depth=self.depth + 1).archive(copy, where)
             except InputError as error:
-                self.findings.doubt(said(error, Path(copy.name), where))
+                self.findings.doubt(said(error, copy, where))
 
     def members(self, path: Path) -> None:
         """Look into the members of a tar, each of which begins with a pickle in torch's."""
@@ -207,9 +196,28 @@ def buffer_of(record: Record) -> Iterator[tuple[Buffer, int]]:
             yield m, skipped
 
 
-def decoded(text: bytes) -> bytes:
-    """Return the bytes behind the text that protocol 2 writes for them."""
-    return text.decode("utf-8", "replace").encode("latin-1", "replace")
+@contextlib.contextmanager
+def copied(content: Iterable[bytes]) -> Iterator[Path]:
+    """Yield a temporary file of these bytes. Raises UnavailableError where none can be written."""
+    try:
+        with tempfile.NamedTemporaryFile(prefix="pttool-") as copy:
+            for block in content:
+                copy.write(block)
+            copy.flush()
+            yield Path(copy.name)
+    except OSError as error:
+        what = f"a zip inside of a file can't be copied, to look into it: {error.strerror}"
+        raise UnavailableError(what, "set TMPDIR to a folder with enough room") from error
+
+
+def _written(content: Node) -> bytes | Span | None:
+    """Return bytes to load, as they are written in the pickle, or None for computed ones.
+
+    Protocols below 3 have a text and a call that makes bytes of it.
+    """
+    if isinstance(content, Call) and content.path == "_codecs.encode" and content.args:
+        content = content.args[0]
+    return content if isinstance(content, (bytes, Span)) else None
 
 
 def has_zip_end(path: Path) -> bool:
@@ -223,7 +231,7 @@ def has_zip_end(path: Path) -> bool:
         return False
 
 
-def said(error: InputError, path: Path, where: str = "") -> str:
+def said(error: PttoolError, path: Path, where: str = "") -> str:
     """Return an error without the path of the file, or of a copy that no one knows."""
     reason = error.message.removeprefix(f"{path}: ")
     return f"{reason} (in {where})" if where else reason

@@ -4,11 +4,9 @@ torch.load refuses a record that is larger than its storage as well as a smaller
 the file.
 """
 
+from pttool.core.ckpt.tensors.dtypes import PACKED
 from pttool.core.ckpt.tensors.elements import extent
 from pttool.core.ckpt.types import Format, Tensor
-
-# So many elements to a byte.
-PACKED = {"quint4x2": 2, "quint2x4": 4}
 
 
 def false_claim(tensor: Tensor, form: Format) -> str | None:

@@ -25,7 +25,8 @@ STORAGE_DTYPES = {
     "UntypedStorage": "uint8", "_UntypedStorage": "uint8",
 }  # fmt: skip
 
-FLOATING = frozenset(name for name in ITEM_BYTES if name.startswith(("float", "bfloat")))
+# So many elements to a byte.
+PACKED = {"quint4x2": 2, "quint2x4": 4}
 
 
 def item_bytes(dtype: str) -> int:

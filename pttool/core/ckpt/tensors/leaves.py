@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pttool.core.ckpt.pickles.nodes import Call, Dict, Global, List, Node, Persistent, Set, children
-from pttool.core.ckpt.tensors.recognition import recognise
+from pttool.core.ckpt.tensors.recognition import recognise_tensor
 from pttool.core.ckpt.tensors.storages import Storages
 from pttool.core.ckpt.types import Tensor, Value
 
@@ -12,7 +12,7 @@ from pttool.core.ckpt.types import Tensor, Value
 DEEPEST = 500
 MAX_STEPS = 1_000_000
 
-# Stands in a path for a key that is no text, number or tuple of them.
+# Stands in a path for a key that is no text, number or plain tuple of them.
 OBJECT = "@object"
 
 TOO_DEEP = f"it is nested deeper than {DEEPEST} levels: what lies below is not listed"
@@ -63,7 +63,7 @@ class Leaves:
 
     def _leaf(self, path: tuple[Any, ...], node: Node) -> Tensor | Value | None:
         if isinstance(node, (Call, Persistent)):
-            tensor = recognise(node, path, self.storages)
+            tensor = recognise_tensor(node, path, self.storages)
             if tensor is not None:
                 return tensor
         return Value(path, node) if is_plain(node) else None
@@ -88,9 +88,8 @@ def is_scalar(node: Node) -> bool:
 
 
 def _is_name(key: Node) -> bool:
-    if isinstance(key, tuple):
-        return all(map(_is_name, key))
-    return is_scalar(key) and not isinstance(key, Global)
+    parts = key if isinstance(key, tuple) else (key,)
+    return all(is_scalar(part) and not isinstance(part, Global) for part in parts)
 
 
 def is_array(node: Call) -> bool:

@@ -1,19 +1,14 @@
-"""The plain tensors that a tensor's elements lie in, and how to read them in bounded memory."""
+"""The plain tensors that a tensor's elements lie in."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from pttool.core.ckpt.integrity.chunks import tensor_in
-from pttool.core.ckpt.tensors.dtypes import item_bytes
-from pttool.core.ckpt.tensors.elements import BLOCK_BYTES, count, extent, is_contiguous, raw_blocks
+from pttool.core.ckpt.containers.distributed_chunks import tensor_in
+from pttool.core.ckpt.tensors.dtypes import PACKED, item_bytes
+from pttool.core.ckpt.tensors.elements import count, extent
 from pttool.core.ckpt.types import Record, Tensor
 
 # A view can show the same elements any number of times; no honest one is read more often.
 MOST_REPEATS = 64
-# What is computed from larger blocks is mapped anew each time: 7 times as slow.
-COMPUTED_BYTES = 1 << 15
-# Several elements to a byte.
-PACKED = ("quint4x2", "quint2x4")
 NEGATED_WHEN_READ = ("float32", "float64", "complex64", "complex128")
 
 
@@ -26,7 +21,7 @@ def plain_parts(tensor: Tensor) -> list[Tensor]:
         return [tensor]
     if tensor.layout != "strided":
         return [tensor.parts[-1] if tensor.layout.startswith("sparse") else tensor.parts[0]]
-    chunks = [_chunk(part) for part in tensor.parts]
+    chunks = [_record_of(part) for part in tensor.parts]
     return [] if None in chunks else [tensor_in(chunk) for chunk in chunks if chunk is not None]
 
 
@@ -51,7 +46,7 @@ def row_major_parts(tensor: Tensor) -> list[Tensor]:
     return plain_parts(ordered)
 
 
-def unreadable(tensor: Tensor) -> str | None:
+def why_unreadable(tensor: Tensor) -> str | None:
     """Return why the elements of a plain tensor can't be read, or None."""
     if tensor.layout not in ("strided", "quantized"):
         return f"it is {tensor.layout}"
@@ -85,26 +80,5 @@ def repeats(tensor: Tensor) -> float:
     return count(tensor) * item_bytes(tensor.dtype) / max(stop - start, 1)
 
 
-def bounded_blocks(tensor: Tensor, name: str) -> Iterator[bytes]:
-    """Yield the elements as raw_blocks does, however long the rows are."""
-    for slab in _slabs(tensor):
-        yield from raw_blocks(slab, name, size=COMPUTED_BYTES)
-
-
-def _slabs(tensor: Tensor) -> Iterator[Tensor]:
-    """Yield a tensor in parts whose rows fit into a block, cut along the first dimensions."""
-    row = count(tensor) // max(tensor.shape[0], 1) if tensor.shape else 0
-    record = _chunk(tensor)
-    is_small = len(tensor.shape) < 2 or row * item_bytes(tensor.dtype) <= BLOCK_BYTES
-    # What is deflated is inflated as a whole, once for each part.
-    if is_small or is_contiguous(tensor) or (record is not None and record.is_deflated):
-        yield tensor
-        return
-    for index in range(tensor.shape[0]):
-        offset = tensor.offset + index * tensor.stride[0]
-        inner = replace(tensor, shape=tensor.shape[1:], stride=tensor.stride[1:], offset=offset)
-        yield from _slabs(inner)
-
-
-def _chunk(tensor: Tensor) -> Record | None:
+def _record_of(tensor: Tensor) -> Record | None:
     return tensor.storage.record if tensor.storage is not None else None

@@ -21,7 +21,7 @@ class NotATensor(Exception):
     """The node isn't what the function wants."""
 
 
-def recognise(node: Node, path: tuple[Node, ...], storages: Storages) -> Tensor | None:
+def recognise_tensor(node: Node, path: tuple[Node, ...], storages: Storages) -> Tensor | None:
     """Return the tensor that a node would become, or None for anything else."""
     if isinstance(node, Persistent) and isinstance(node.id, (str, int)):
         kept = storages.outside(str(node.id))

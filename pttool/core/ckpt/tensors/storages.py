@@ -80,7 +80,7 @@ class Storages:
             if record is not None:
                 left = max(0, min(size, record.size_bytes - skipped))
                 record = Record(key, record.file, record.offset + skipped, left, left)
-            self.known[identity] = Storage(key, device, size, record)
+            self.known[identity] = Storage(key, device, size, record, self.big_endian)
         return Typed(self.known[identity], dtype)
 
     def _other(self, node: Call) -> Typed | None:

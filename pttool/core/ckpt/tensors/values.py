@@ -10,6 +10,9 @@ from pttool.core.ckpt.tensors.recognition import sizes_of
 LONGEST_LIST = 1000
 LONGEST_TEXT = 10_000
 LONGEST_SHOWN = 8
+# Containers in containers: deeper ones are said in words, or not at all.
+DEEPEST_LIST = 3
+DEEPEST_SHOWN = 3
 # Letters of numpy's type codes.
 ARRAY_KINDS = {"f": "float", "i": "int", "u": "uint", "c": "complex", "b": "bool"}
 
@@ -40,8 +43,10 @@ def type_name(node: Node) -> str:
     return "str" if isinstance(node, str) else type(node).__name__
 
 
-def json_value(node: Node) -> Any:
+def json_value(node: Node, depth: int = 0) -> Any:
     """Return a node as JSON has it; what JSON can't hold, or is too long for a cell, in words."""
+    if depth > DEEPEST_LIST:
+        return in_words(node)
     match node:
         case None | bool() | int() | float():
             return node
@@ -50,16 +55,18 @@ def json_value(node: Node) -> Any:
         case bytes():
             return node.decode("utf-8", "backslashreplace")
         case List(items=items) | Set(items=items) if len(items) <= LONGEST_LIST:
-            return [json_value(item) for item in items]
+            return [json_value(item, depth + 1) for item in items]
         case tuple() if len(node) <= LONGEST_LIST:
-            return [json_value(item) for item in node]
+            return [json_value(item, depth + 1) for item in node]
         case Dict():
             return {}
     return in_words(node)
 
 
-def in_words(node: Node) -> str:
+def in_words(node: Node, depth: int = 0) -> str:
     """Return what a node is, on one line."""
+    if depth > DEEPEST_SHOWN:
+        return "..."
     match node:
         case str():
             return str(node) if len(node) <= LONGEST_TEXT else f"{len(node):,} characters"
@@ -70,14 +77,14 @@ def in_words(node: Node) -> str:
         case Dict():
             return "{}"
         case List(items=items) | Set(items=items):
-            return _listed(items)
+            return _listed(items, depth)
         case tuple():
-            return _listed(node)
+            return _listed(node, depth)
         case Call() if is_array(node):
             found = array_type(node)
             return "" if found is None else f"{found[0]} {list(found[1])}"
         case Call():
-            return f"{type_name(node)}({_arguments(node)})"
+            return f"{type_name(node)}({_arguments(node, depth)})"
         case Persistent():
             return "a storage"
     return str(node)
@@ -103,21 +110,22 @@ def array_type(node: Call) -> tuple[str, tuple[int, ...]] | None:
     return str(code), shape
 
 
-def _listed(items: Sequence[Node]) -> str:
+def _listed(items: Sequence[Node], depth: int) -> str:
     """Return a short list as it is, of a long one the length."""
-    text = f"[{', '.join(map(_argument, items[:LONGEST_SHOWN]))}]"
-    return text if len(items) <= LONGEST_SHOWN else f"{len(items):,} items"
+    if len(items) > LONGEST_SHOWN:
+        return f"{len(items):,} items"
+    return f"[{', '.join(_argument(item, depth + 1) for item in items)}]"
 
 
-def _arguments(node: Call) -> str:
+def _arguments(node: Call, depth: int) -> str:
     args = node.args if isinstance(node.args, tuple) else (node.args,)
-    shown = [_argument(arg) for arg in args[:10]]
+    shown = [_argument(arg, depth + 1) for arg in args[:10]]
     if len(args) > 10:
         shown.append("...")
     return ", ".join(shown)
 
 
-def _argument(node: Node) -> str:
+def _argument(node: Node, depth: int) -> str:
     if isinstance(node, str):
         return repr(str(node))
-    return str(node) if is_scalar(node) and not isinstance(node, Global) else in_words(node)
+    return str(node) if is_scalar(node) and not isinstance(node, Global) else in_words(node, depth)

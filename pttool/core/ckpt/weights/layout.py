@@ -6,7 +6,7 @@ from functools import partial
 
 from pttool.core.ckpt.files.payload import blocks
 from pttool.core.ckpt.tensors.dtypes import item_bytes
-from pttool.core.ckpt.tensors.elements import count, extent, raw_blocks, record_of
+from pttool.core.ckpt.tensors.elements import count, extent, identity, raw_blocks, record_of
 from pttool.core.ckpt.tensors.recognition import contiguous_stride
 from pttool.core.ckpt.types import Record, Storage, Tensor
 from pttool.core.ckpt.weights.casting import Casting
@@ -205,11 +205,3 @@ def distinct(tensors: Iterable[Named]) -> list[Tensor]:
     for _, tensor in tensors:
         found.setdefault(identity(tensor), tensor)
     return list(found.values())
-
-
-def identity(tensor: Tensor) -> tuple[object, ...]:
-    """Return what tensors that are the same elements have in common."""
-    if tensor.storage is None:
-        return (id(tensor),)
-    where = tensor.storage.record or tensor.storage.key
-    return where, tensor.dtype, tensor.offset, tensor.shape, tensor.stride, tensor.pending

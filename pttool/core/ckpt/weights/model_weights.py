@@ -1,5 +1,8 @@
 """The weights that a model would load from a checkpoint of any format, by name."""
 
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
 from pttool.core.ckpt.types import Checkpoint, Format, Tensor
 from pttool.core.ckpt.weights.script import script_weights
 from pttool.core.ckpt.weights.state_dicts import OTHER_KEYS, USUAL_KEYS, Weights, find_weights
@@ -12,6 +15,9 @@ CONSTANTS = "/data/constants/"
 def model_weights(checkpoint: Checkpoint, key: str | None = None) -> Weights:
     """Return the weights, or what lies under a dotted key; those of a chunked one as they are.
 
+    Names that the metadata of a safetensors file says are tied to another are there too, with the
+    same elements.
+
     Raises InputError where there are none, UsageError for a key that isn't there.
     """
     if checkpoint.format is Format.DISTRIBUTED:
@@ -21,7 +27,18 @@ def model_weights(checkpoint: Checkpoint, key: str | None = None) -> Weights:
     weights = find_weights(checkpoint, key)
     if checkpoint.format is Format.EXPORTED:
         return Weights((), tuple(named for named in weights.tensors if not _is_constant(named[1])))
-    return weights
+    known = dict(weights.tensors)
+    tied = tied_in(checkpoint.facts, known)
+    return replace(weights, tensors=(*weights.tensors, *((n, known[k]) for n, k in tied.items())))
+
+
+def tied_in(metadata: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+    """Return the names that metadata says are one of the tensors again, and that one's name.
+
+    Source: safetensors.torch.save_model, which keeps tensors that share their elements once.
+    """
+    held = set(names)
+    return {name: kept for name, kept in metadata.items() if kept in held and name not in held}
 
 
 def _distributed(checkpoint: Checkpoint, key: str | None) -> Weights:

@@ -5,11 +5,12 @@ torch.nn.Module._save_to_state_dict.
 """
 
 import re
+from collections.abc import Sequence
 
 from pttool.core.ckpt.files.payload import read_record
 from pttool.core.ckpt.pickles.nodes import Call, Dict, Node
 from pttool.core.ckpt.types import Checkpoint, Record, Tensor
-from pttool.core.ckpt.weights.state_dicts import DEEPEST_MODULE, Weights
+from pttool.core.ckpt.weights.state_dicts import Weights
 from pttool.errors import InputError
 
 LARGEST_CODE = 1 << 26
@@ -25,27 +26,43 @@ def script_weights(checkpoint: Checkpoint) -> Weights:
     Raises InputError where the archive holds no such lists, as one for mobile devices does.
     """
     belongs = _names_by_class(checkpoint)
-    by_path = {tensor.path: tensor for tensor in checkpoint.tensors}
     found: list[tuple[str, Tensor]] = []
 
-    def visit(node: Node, path: tuple[Node, ...], prefix: str) -> None:
+    def visit(node: Node, tensors: Sequence[Tensor], depth: int, prefix: str) -> None:
+        """Go where tensors are, since modules can be shared without end."""
         if not isinstance(node, Call) or not isinstance(node.state, Dict):
             return
         if node.path not in belongs:
             what = "its code doesn't tell which of its tensors are parameters or buffers"
             raise InputError(f"{checkpoint.path}: {what}", "save the module's state_dict() instead")
-        for name in belongs[node.path]:
-            tensor = by_path.get((*path, "@state", name))
-            if tensor is not None:
-                found.append((f"{prefix}{name}", tensor))
-        for name, child in node.state.pairs if len(path) < DEEPEST_MODULE else ():
-            if isinstance(child, Call) and child.path.startswith("__torch__."):
-                visit(child, (*path, "@state", name), f"{prefix}{name}.")
+        own, below = _in_state(tensors, depth)
+        found.extend((f"{prefix}{name}", own[name]) for name in belongs[node.path] if name in own)
+        children = {name: child for name, child in node.state.pairs if isinstance(name, str)}
+        for name, child in children.items():
+            if isinstance(child, Call) and child.path.startswith("__torch__.") and name in below:
+                visit(child, below[name], depth + 2, f"{prefix}{name}.")
 
-    visit(checkpoint.root, (), "")
+    visit(checkpoint.root, list({t.path: t for t in checkpoint.tensors}.values()), 0, "")
     if not found:
         raise InputError(f"{checkpoint.path}: holds no weights", "inspect tells what it holds")
     return Weights((), tuple(found))
+
+
+def _in_state(
+    tensors: Sequence[Tensor], depth: int
+) -> tuple[dict[Node, Tensor], dict[Node, list[Tensor]]]:
+    """Return the tensors that are attributes of a module, and those below each attribute."""
+    own: dict[Node, Tensor] = {}
+    below: dict[Node, list[Tensor]] = {}
+    for tensor in tensors:
+        place = tensor.path[depth : depth + 2]
+        if len(place) < 2 or place[0] != "@state":
+            continue
+        if len(tensor.path) == depth + 2:
+            own[place[1]] = tensor
+        else:
+            below.setdefault(place[1], []).append(tensor)
+    return own, below
 
 
 def _names_by_class(checkpoint: Checkpoint) -> dict[str, list[str]]:

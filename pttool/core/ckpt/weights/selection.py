@@ -1,60 +1,76 @@
 """Choose the tensors of a checkpoint that a verb writes into a new file."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from pttool.core.ckpt.formats.archives import listed
+from pttool.core.ckpt.containers.distributed_chunks import tensor_in
+from pttool.core.ckpt.files.words import listed
 from pttool.core.ckpt.pickles.nodes import Dict
 from pttool.core.ckpt.reading import read
 from pttool.core.ckpt.tensors.dtypes import item_bytes
 from pttool.core.ckpt.types import Checkpoint, Format, Tensor
-from pttool.core.ckpt.weights.distributed import distributed_weights
 from pttool.core.ckpt.weights.layout import Named
-from pttool.core.ckpt.weights.script import script_weights
-from pttool.core.ckpt.weights.state_dicts import Weights, find_weights
+from pttool.core.ckpt.weights.model_weights import model_weights
+from pttool.core.ckpt.weights.state_dicts import Weights
 from pttool.errors import InputError, UsageError
 
 # What a checkpoint that is one bare tensor calls it in a state dict.
 BARE = "tensor"
 SPARSE = frozenset(("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"))
-CONSTANTS = "/data/constants/"
+PUT_TOGETHER = "python -m torch.distributed.checkpoint.format_utils dcp_to_torch"
+# What the index of a sharded checkpoint says of itself.
+OF_THE_INDEX = ("shards", "total_size")
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
     """Tensors by name in the order of the state dict, and what was left behind.
 
-    `dropped` are the top-level keys of the checkpoint of which nothing was chosen.
+    `dropped` are the top-level keys of the checkpoint of which nothing was chosen; `metadata` is
+    what a safetensors file says besides which names are tied.
     """
 
     checkpoint: Checkpoint
     tensors: tuple[Named, ...]
     dropped: tuple[str, ...]
     notes: tuple[str, ...]
+    metadata: Mapping[str, str]
 
 
 def select(path: Path, *, key: str | None = None, glob: str | None = None) -> Selection:
     """Return the weights of a checkpoint, or those under a dotted key, whose names match a glob.
 
+    Names that the metadata of a safetensors file says are tied to another are there too, with the
+    same elements.
+
     Raises InputError for a checkpoint without weights, or in which two have one name; UsageError
     for a key or glob without a match.
     """
     checkpoint = read(path)
-    weights = _weights(checkpoint, key)
-    found = _named(weights, path)
-    if not found:
+    named = _named(model_weights(checkpoint, key), path)
+    if checkpoint.format is Format.DISTRIBUTED:
+        named = [(name, _in_one_piece(tensor, path)) for name, tensor in named]
+    known = {name for name, _ in named}
+    metadata = _metadata(checkpoint)
+    if not named:
         raise InputError(f"{path}: holds no weights", "pttool ckpt inspect tells what it holds")
-    chosen = found if glob is None else matching(found, glob)
+    chosen = named if glob is None else filtered(named, glob)
     _check_present(chosen, checkpoint)
     classes = {tensor.subclass for _, tensor in chosen if tensor.subclass}
     notes = [f"plain tensors are written for those of {name}" for name in sorted(classes)]
-    if any(not tensor.path for _, tensor in found):
+    if any(not tensor.path for _, tensor in named):
         notes.append(f"the one tensor has no name: it is called {BARE}")
-    return Selection(checkpoint, tuple(chosen), _dropped(checkpoint, found), tuple(notes))
+    return Selection(
+        checkpoint,
+        tuple(chosen),
+        _dropped(checkpoint, named),
+        tuple(notes),
+        {key: text for key, text in metadata.items() if key not in known},
+    )
 
 
 def without(selection: Selection, left_out: Iterable[Named]) -> tuple[Named, ...]:
@@ -86,33 +102,27 @@ def unwritable(tensor: Tensor) -> str | None:
     return None if item_bytes(tensor.dtype) else f"of type {tensor.dtype}"
 
 
+def is_writable(named: Named) -> bool:
+    """Whether a torch file can hold a tensor: a strided one, or a sparse one as its parts."""
+    tensor = named[1]
+    return tensor.layout in SPARSE or unwritable(tensor) is None
+
+
 def is_safetensors(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint is a safetensors file, or an index of such."""
     is_index = checkpoint.format is Format.SHARDED and not checkpoint.pickles
     return is_index or checkpoint.format is Format.SAFETENSORS
 
 
+def _metadata(checkpoint: Checkpoint) -> dict[str, str]:
+    facts = checkpoint.facts if is_safetensors(checkpoint) else {}
+    return {key: text for key, text in facts.items() if key not in OF_THE_INDEX}
+
+
 def input_bytes(checkpoint: Checkpoint) -> int:
     """Return the bytes that the files of a checkpoint take."""
     files = {checkpoint.path, *(record.file for record in checkpoint.records)}
     return sum(file.stat().st_size for file in files if file.is_file())
-
-
-def _weights(checkpoint: Checkpoint, key: str | None) -> Weights:
-    if checkpoint.format is Format.DISTRIBUTED:
-        return distributed_weights(checkpoint, key)
-    if checkpoint.format is Format.TORCHSCRIPT and key is None:
-        return script_weights(checkpoint)
-    found = find_weights(checkpoint, key)
-    if checkpoint.format is Format.EXPORTED:
-        kept = tuple(named for named in found.tensors if not _is_constant(named[1]))
-        return Weights(found.path, kept)
-    return found
-
-
-def _is_constant(tensor: Tensor) -> bool:
-    record = tensor.storage.record if tensor.storage else None
-    return record is not None and CONSTANTS in f"/{record.name}"
 
 
 def _named(weights: Weights, path: Path) -> list[Named]:
@@ -124,6 +134,23 @@ def _named(weights: Weights, path: Path) -> list[Named]:
     return found
 
 
+def _in_one_piece(tensor: Tensor, path: Path) -> Tensor:
+    """Return a tensor of a distributed checkpoint with the place of its elements in the files.
+
+    Raises InputError where its chunks aren't in torch's form, or it is cut in several.
+    """
+    name = tensor.path[0]
+    records = [part.storage.record if part.storage else None for part in tensor.parts]
+    if len(records) != 1 or records[0] is None:
+        what = f"{path}: {name} is cut into {len(records)} pieces"
+        raise InputError(what, f"put them together first: {PUT_TOGETHER}")
+    inner = tensor_in(records[0])
+    if (inner.dtype, inner.shape) != (tensor.dtype, tensor.shape):
+        what = f"{path}: {name} is not what its chunk holds"
+        raise InputError(what, "it is damaged: copy the folder again")
+    return replace(inner, path=tensor.path)
+
+
 def _check_present(tensors: Iterable[Named], checkpoint: Checkpoint) -> None:
     for name, tensor in tensors:
         if tensor.storage is not None and tensor.storage.record is None:
@@ -133,7 +160,7 @@ def _check_present(tensors: Iterable[Named], checkpoint: Checkpoint) -> None:
             raise InputError(f"{checkpoint.path}: the elements of {name} are {why}", hint)
 
 
-def matching(tensors: Sequence[Named], glob: str) -> list[Named]:
+def filtered(tensors: Sequence[Named], glob: str) -> list[Named]:
     """Return the tensors whose names match a glob. Raises UsageError where none does."""
     found = [named for named in tensors if fnmatchcase(named[0], glob)]
     if not found:

@@ -1,10 +1,10 @@
 """Find the weights in a checkpoint: the state dict that a model of it would load."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pttool.core.ckpt.pickles.nodes import Call, Dict, List, Node, Set, children
+from pttool.core.ckpt.tensors.elements import count, identity
 from pttool.core.ckpt.tensors.paths import dotted
 from pttool.core.ckpt.types import Checkpoint, Tensor
 from pttool.errors import InputError, UsageError
@@ -34,7 +34,7 @@ class Weights:
     @property
     def elements(self) -> int:
         """The number of elements, tied ones once."""
-        return sum(math.prod(t.shape) for t in {_identity(t): t for _, t in self.tensors}.values())
+        return sum(map(count, {identity(t): t for _, t in self.tensors}.values()))
 
 
 def find_weights(checkpoint: Checkpoint, key: str | None = None) -> Weights:
@@ -46,7 +46,7 @@ def find_weights(checkpoint: Checkpoint, key: str | None = None) -> Weights:
         return _under_key(checkpoint, key)
     if checkpoint.root is None:
         return Weights((), tuple((dotted(t.path), t) for t in checkpoint.tensors))
-    found = _best(checkpoint.tensors, (), checkpoint.root)
+    found = _best(checkpoint, checkpoint.tensors, (), checkpoint.root)
     if not found.tensors:
         raise InputError(
             f"{checkpoint.path}: holds no weights", "pttool ckpt inspect tells what it holds"
@@ -64,32 +64,57 @@ def is_module(node: Node) -> bool:
     )
 
 
-def _best(tensors: Sequence[Tensor], path: Path, node: Node) -> Weights:
-    """Return the weights of a module or dict, or those of the likeliest dict inside of it.
+def _best(checkpoint: Checkpoint, tensors: Sequence[Tensor], path: Path, node: Node) -> Weights:
+    """Return the weights of a module or dict, or those of the one dict inside of it that has them.
 
-    `tensors` are those below the path: where there are none, nothing is looked for.
+    `tensors` are those below the path. A dict under a usual key comes first; below the root, dicts
+    of nothing but tensors are one state dict. Raises InputError where several could be meant.
     """
     if is_module(node):
         return _of_module(tensors, path, node)
     if not isinstance(node, Dict) or len(path) >= DEEPEST_DICT:
         return _of_dict(tensors, path)
+    if path and _holds_only_tensors(checkpoint, path):
+        return _of_dict(tensors, path)
     below = _grouped(tensors, len(path))
-    by_key = {str(key): value for key, value in node.pairs if isinstance(key, str) and key in below}
-    for key in USUAL_KEYS:
-        nested = by_key.get(key)
-        if is_module(nested) or isinstance(nested, Dict):
-            found = _best(below[key], (*path, key), nested)
-            if found.tensors:
-                return found
-    direct = [tensor for tensor in tensors if len(tensor.path) == len(path) + 1]
-    if direct:
-        return _of_dict(direct, path)
-    inner = [
-        _best(below[key], (*path, key), value)
-        for key, value in by_key.items()
-        if isinstance(value, (Dict, Call)) and not any(other in key for other in OTHER_KEYS)
+    nested = {
+        str(key): child
+        for key, child in node.pairs
+        if isinstance(key, str)
+        and key in below
+        and (is_module(child) or isinstance(child, Dict))
+        and not _is_other(key)
+    }
+    loose = [tensor for tensor in tensors if len(tensor.path) == len(path) + 1]
+    usual = [key for key in USUAL_KEYS if key in nested]
+    if not usual and (not nested or any("." in str(tensor.path[-1]) for tensor in loose)):
+        return _of_dict(loose or _of_no_other(tensors, len(path)), path)
+    if not usual and len(nested) > 1:
+        counts = ", ".join(f"{key} ({len(below[key])} tensors)" for key in nested)
+        raise InputError(
+            f"{checkpoint.path}: holds several sets of weights: {counts}",
+            f"--key {dotted((*path, next(iter(nested))))} takes one of them",
+        )
+    chosen = next(iter(usual or nested))
+    return _best(checkpoint, below[chosen], (*path, chosen), nested[chosen])
+
+
+def _holds_only_tensors(checkpoint: Checkpoint, path: Path) -> bool:
+    """Whether a dict has no values in it, but those that state dicts keep beside their tensors."""
+    size = len(path)
+    return not any(
+        value.path[:size] == path and "_metadata" not in value.path for value in checkpoint.values
+    )
+
+
+def _is_other(key: Node) -> bool:
+    return any(other in str(key) for other in OTHER_KEYS)
+
+
+def _of_no_other(tensors: Sequence[Tensor], at: int) -> list[Tensor]:
+    return [
+        tensor for tensor in tensors if len(tensor.path) > at and not _is_other(tensor.path[at])
     ]
-    return max(inner, key=lambda weights: len(weights.tensors), default=Weights(path, ()))
 
 
 def _grouped(tensors: Sequence[Tensor], at: int) -> dict[Node, list[Tensor]]:
@@ -123,12 +148,12 @@ def _of_module(tensors: Sequence[Tensor], path: Path, node: Call) -> Weights:
         for part in ("_parameters", "_buffers"):
             own = [t for t in parts.get(part, ()) if len(t.path) == len(path) + 3]
             by_name = {tensor.path[-1]: tensor for tensor in own}
-            for name, _ in _pairs(node.state.get(part)):
+            for name in dict(_pairs(node.state.get(part))):
                 tensor = by_name.get(name)
                 if tensor is not None and not (part == "_buffers" and name in hidden):
                     found.append((f"{prefix}{name}", tensor))
         children = _grouped(parts.get("_modules", ()), len(path) + 2)
-        for name, child in _pairs(node.state.get("_modules")):
+        for name, child in dict(_pairs(node.state.get("_modules"))).items():
             if is_module(child) and name in children and len(path) < DEEPEST_MODULE:
                 below = (*path, "@state", "_modules", name)
                 visit(children[name], below, child, f"{prefix}{name}.")
@@ -164,7 +189,7 @@ def _under_key(checkpoint: Checkpoint, key: str) -> Weights:
             f"{checkpoint.path}: has no key {key}", f"keys: {', '.join(_keys(node)) or 'none'}"
         )
     tensors = _below(checkpoint, path)
-    found = _best(tensors, path, node) if is_module(node) else _of_dict(tensors, path)
+    found = _of_module(tensors, path, node) if is_module(node) else _of_dict(tensors, path)
     if not found.tensors:
         raise InputError(f"{checkpoint.path}: {key} holds no tensors", "give the key of a dict")
     return found
@@ -186,9 +211,3 @@ def _step(node: Node, key: str) -> tuple[Path, Node, str | None] | None:
 def _keys(node: Node, limit: int = 10) -> list[str]:
     keys = [str(key) for key, _ in children(node) if isinstance(key, (str, int))]
     return [*keys[:limit], "..."] if len(keys) > limit else keys
-
-
-def _identity(tensor: Tensor) -> tuple[object, ...]:
-    if tensor.storage is None:
-        return (id(tensor),)
-    return tensor.storage.key, tensor.offset, tensor.shape, tensor.stride

@@ -1,29 +1,37 @@
 """Write a safetensors file, its tensors copied from other files."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from pttool.core.ckpt.containers.safetensors import NAMES, safetensors_header
-from pttool.core.ckpt.files.copying import copy_range
-from pttool.core.ckpt.files.payload import blocks, check_extent, opened, quoted
+from pttool.core.ckpt.files.copying import copy_record, is_worth_copying, of_size
+from pttool.core.ckpt.files.payload import blocks
+from pttool.core.ckpt.files.words import listed
 from pttool.core.ckpt.tensors.dtypes import item_bytes
-from pttool.core.ckpt.tensors.elements import count, extent, is_contiguous, raw_blocks, record_of
+from pttool.core.ckpt.tensors.elements import (
+    count,
+    extent,
+    identity,
+    is_contiguous,
+    raw_blocks,
+    record_of,
+)
 from pttool.core.ckpt.types import Record, Tensor
 from pttool.core.ckpt.weights.casting import Casting
-from pttool.core.ckpt.weights.layout import Named, Source, identity, laid_out
+from pttool.core.ckpt.weights.layout import Named, Source, laid_out
 from pttool.core.ckpt.weights.selection import unwritable
 from pttool.errors import InputError
 
-# Below this a copy in the kernel costs more than it saves.
-SMALL_BYTES = 1 << 16
+# transformers refuses a file that doesn't say it.
+FOR_TORCH = {"format": "pt"}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Planned:
     """A tensor of the new file: `dtype` as torch calls it, and where its elements come from."""
 
     name: str
@@ -48,7 +56,7 @@ def tied_names(tensors: Sequence[Named]) -> dict[str, str]:
     return tied
 
 
-def overlapping_names(tensors: Sequence[Named]) -> list[list[str]]:
+def _overlapping(tensors: Sequence[Named]) -> list[list[str]]:
     """Return the names of tensors that share some of their elements, but aren't the same."""
     times = Counter(tensor.storage for _, tensor in tensors)
     shared = [named for named in tensors if times[named[1].storage] > 1]
@@ -59,7 +67,19 @@ def overlapping_names(tensors: Sequence[Named]) -> list[list[str]]:
     return [names for names in by_storage.values() if len(names) > 1]
 
 
-def entries_of(tensors: Sequence[Named], path: Path, casting: Casting | None = None) -> list[Entry]:
+def sharing_notes(tied: Mapping[str, str], kept: Sequence[Named]) -> tuple[str, ...]:
+    """Return what to say of tensors that share elements, which the format can't."""
+    notes = [f"{name} is {first} again: kept once" for name, first in tied.items()]
+    notes += [
+        f"{listed(names)} share elements: each has a copy of its own"
+        for names in _overlapping(kept)
+    ]
+    return tuple(notes)
+
+
+def entries_of(
+    tensors: Sequence[Named], path: Path, casting: Casting | None = None
+) -> list[Planned]:
     """Return how each tensor of the input `path` is written, for itself and contiguous.
 
     Those of larger elements come first, as the library has it, so that all are aligned. Raises
@@ -76,13 +96,13 @@ def entries_of(tensors: Sequence[Named], path: Path, casting: Casting | None = N
     return sorted(entries, key=lambda entry: -item_bytes(entry.dtype))
 
 
-def _entry(name: str, tensor: Tensor, casting: Casting | None) -> Entry:
+def _entry(name: str, tensor: Tensor, casting: Casting | None) -> Planned:
     record = record_of(tensor, name)
     target = casting.target(name, tensor.dtype) if casting is not None else None
     elements = partial(raw_blocks, tensor, name)
     if casting is not None and target is not None:
         source: Source = partial(casting.blocks, name, tensor.dtype, elements)
-        return Entry(name, target, tensor.shape, source)
+        return Planned(name, target, tensor.shape, source)
     is_plain = not (tensor.pending or (tensor.storage and tensor.storage.big_endian))
     if is_plain and is_contiguous(tensor) and not record.is_deflated:
         start, stop = extent(tensor)
@@ -90,12 +110,12 @@ def _entry(name: str, tensor: Tensor, casting: Casting | None) -> Entry:
         part = replace(
             record, offset=record.offset + start, size_bytes=size, stored_bytes=size, crc32=None
         )
-        return Entry(name, tensor.dtype, tensor.shape, part)
-    return Entry(name, tensor.dtype, tensor.shape, elements)
+        return Planned(name, tensor.dtype, tensor.shape, part)
+    return Planned(name, tensor.dtype, tensor.shape, elements)
 
 
 def write_safetensors(
-    stream: BinaryIO, entries: Sequence[Entry], metadata: Mapping[str, str], path: Path
+    stream: BinaryIO, entries: Sequence[Planned], metadata: Mapping[str, str], path: Path
 ) -> None:
     """Write the header, then the tensors in the order of the entries, in bounded memory.
 
@@ -110,32 +130,11 @@ def write_safetensors(
     stream.write(header)
     offset = len(header)
     for entry in entries:
-        if isinstance(entry.source, Record) and entry.size_bytes >= SMALL_BYTES:
-            _copy(stream, entry.source, offset)
+        source = entry.source
+        if isinstance(source, Record) and is_worth_copying(source, stream):
+            copy_record(stream, source, offset)
         else:
-            _write_blocks(stream, entry)
+            found = blocks(source) if isinstance(source, Record) else source()
+            for block in of_size(found, entry.size_bytes, entry.name):
+                stream.write(block)
         offset += entry.size_bytes
-
-
-def _copy(stream: BinaryIO, record: Record, offset: int) -> None:
-    stream.flush()
-    with opened(record.file) as source:
-        check_extent(source, record)
-        name = f"{record.file}: {quoted(record.name)}"
-        copy_range(source, stream.fileno(), record.offset, offset, record.size_bytes, name=name)
-    if stream.seekable():
-        stream.seek(offset + record.size_bytes)
-
-
-def _write_blocks(stream: BinaryIO, entry: Entry) -> None:
-    written = 0
-    for block in _blocks(entry.source)():
-        stream.write(block)
-        written += len(block)
-    if written != entry.size_bytes:
-        what = f"{quoted(entry.name)}: is not of the {entry.size_bytes} bytes announced"
-        raise InputError(what, "the input changed while it was read: try again")
-
-
-def _blocks(source: Source) -> Callable[[], Iterator[bytes]]:
-    return partial(blocks, source) if isinstance(source, Record) else source

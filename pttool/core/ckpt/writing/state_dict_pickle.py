@@ -7,6 +7,7 @@ globals that torch's weights_only unpickler takes are used.
 from collections.abc import Iterable, Mapping, Sequence
 from struct import pack
 
+from pttool.core.ckpt.pickles.edits import literal
 from pttool.core.ckpt.tensors.dtypes import STORAGE_DTYPES, item_bytes
 from pttool.core.ckpt.types import Storage, Tensor
 from pttool.core.ckpt.weights.layout import Named
@@ -61,7 +62,7 @@ class _Writer:
         self._ordered_dict()
         self._put(b"(")
         for name, tensor in tensors:
-            self._put(_text(name))
+            self._put(literal(name))
             self._tensor(tensor)
         self._put(b"u.")
 
@@ -107,37 +108,32 @@ class _Writer:
         if not is_typed:
             self._global("torch", tensor.dtype)
         if tensor.pending:
-            self._put(b"}(" + b"".join(_text(name) + b"\x88" for name in tensor.pending) + b"u")
+            self._put(b"}(" + b"".join(literal(name) + b"\x88" for name in tensor.pending) + b"u")
         self._put(b"tR")
 
     def _persistent(self, storage: Storage, dtype: str) -> None:
         self._put(b"(")
-        self._once(_text("storage"))
+        self._once(literal("storage"))
         if storage.key in self.classes:
             self._global("torch", self.classes[storage.key])
             numel = storage.size_bytes // item_bytes(dtype)
         else:
             self._global("torch.storage", "UntypedStorage")
             numel = storage.size_bytes
-        self._put(_text(storage.key))
-        self._once(_text("cpu"))
+        self._put(literal(storage.key))
+        self._once(literal("cpu"))
         self._put(_number(numel) + b"tQ")
 
     def _sparse(self, tensor: Tensor) -> None:
         """_rebuild_sparse_tensor(layout, (indices, values, size)), compressed ones with both."""
         self._global("torch._utils", "_rebuild_sparse_tensor")
         self._global("torch.serialization", "_get_layout")
-        self._put(_text(f"torch.{tensor.layout}") + b"\x85R(")
+        self._put(literal(f"torch.{tensor.layout}") + b"\x85R(")
         for part in tensor.parts:
             self._tensor(part)
         self._global("torch", "Size")
         self._sizes(tensor.shape)
         self._put(b"\x85Rt\x86R")
-
-
-def _text(text: str) -> bytes:
-    encoded = text.encode("utf-8", "surrogatepass")
-    return b"X" + pack("<I", len(encoded)) + encoded
 
 
 def _number(value: int) -> bytes:

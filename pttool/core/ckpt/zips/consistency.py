@@ -4,10 +4,10 @@ import struct
 from collections.abc import Iterator
 
 from pttool.core.ckpt.files.payload import opened, read_at
+from pttool.core.ckpt.files.words import listed, quoted
 from pttool.core.ckpt.zips import layout as fmt
 from pttool.core.ckpt.zips.directory import Directory, read_local
 from pttool.core.ckpt.zips.layout import Entry, Local
-from pttool.core.ckpt.zips.oddities import listed
 from pttool.errors import InputError
 
 _GAPS_LISTED = 3
@@ -21,7 +21,7 @@ def consistency(directory: Directory) -> tuple[str, ...]:
     """
     reasons: dict[str, list[str]] = {}
     gaps = []
-    position = 0
+    position = directory.start
     with opened(directory.path) as file:
         for entry in sorted(directory.entries, key=lambda entry: entry.header_offset):
             if entry.header_offset > position:
@@ -43,7 +43,7 @@ def consistency(directory: Directory) -> tuple[str, ...]:
     shown = [f"{count} bytes at {offset} belong to no record" for offset, count in gaps]
     if len(gaps) > _GAPS_LISTED:
         shown[_GAPS_LISTED:] = [f"{len(gaps) - _GAPS_LISTED} more such places"]
-    return (*(f"{listed(names)}: {reason}" for reason, names in reasons.items()), *shown)
+    return (*(f"{listed(names, quoted)}: {reason}" for reason, names in reasons.items()), *shown)
 
 
 def find_descriptor(file: int, entry: Entry, local: Local, directory: Directory) -> int | None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from pttool.core.ckpt.files.payload import damaged, opened, quoted, read_at
+from pttool.core.ckpt.files.payload import damaged, opened, read_at
+from pttool.core.ckpt.files.words import quoted
 from pttool.core.ckpt.types import Record
 from pttool.core.ckpt.zips import layout as fmt
 from pttool.core.ckpt.zips.end import End, read_end
@@ -23,9 +24,13 @@ from pttool.errors import InputError
 
 @dataclass(frozen=True)
 class Directory:
-    """The records of a zip in the directory's order; `warnings` is what is odd, in words."""
+    """The records of a zip in the directory's order; `warnings` is what is odd, in words.
+
+    The zip is `size_bytes` from `start` of a file; all offsets count from that of the file.
+    """
 
     path: Path
+    start: int
     size_bytes: int
     entries: tuple[Entry, ...]
     directory_offset: int
@@ -73,27 +78,29 @@ class Directory:
         )
 
 
-def read_directory(path: Path) -> Directory:
+def read_directory(path: Path, start: int = 0, size: int | None = None) -> Directory:
     """Read the directory at the end of a zip, in memory bounded by what the file holds.
 
-    Raises InputError for a file without an end record, a directory that is broken or too large to
-    be one, and records that lie outside of the file or overlap.
+    The zip is `size` bytes from `start`, or all that follows. Raises InputError for a file without
+    an end record, a directory that is broken or too large to be one, and records that lie outside
+    of the file or overlap.
     """
     with opened(path) as file:
-        size = os.fstat(file).st_size
-        end = read_end(file, size, path)
+        stop = os.fstat(file).st_size if size is None else start + size
+        end = read_end(file, start, stop, path)
         data = read_at(file, end.directory_offset, end.directory_bytes, path)
-    entries = tuple(_parse(data, end, path))
+    entries = tuple(_parse(data, start, end, path))
     ordered = sorted(entries, key=lambda entry: entry.header_offset)
     _check_places(ordered, end, path)
     return Directory(
         path=path,
-        size_bytes=size,
+        start=start,
+        size_bytes=stop - start,
         entries=entries,
         directory_offset=end.directory_offset,
         directory_bytes=end.directory_bytes,
         comment=end.comment,
-        warnings=(*directory_oddities(end, ordered, size), *name_oddities(entries)),
+        warnings=(*directory_oddities(end, ordered, start, stop), *name_oddities(entries)),
     )
 
 
@@ -116,7 +123,7 @@ def read_local(file: int, entry: Entry, directory: Directory) -> Local:
     return Local(rest[:names], flags, method, crc, stored, size, payload)
 
 
-def _parse(data: bytes, end: End, path: Path) -> Iterator[Entry]:
+def _parse(data: bytes, start: int, end: End, path: Path) -> Iterator[Entry]:
     at = 0
     for index in range(end.count):
         if not data.startswith(fmt.CENTRAL_SIGNATURE, at) or at + fmt.CENTRAL.size > len(data):
@@ -137,7 +144,7 @@ def _parse(data: bytes, end: End, path: Path) -> Iterator[Entry]:
             except struct.error:
                 raise damaged(path, f"{quoted(_decoded(raw))} has a cut zip64 field") from None
         yield Entry(
-            _decoded(raw), raw, flags, method, crc, stored, size, header,
+            _decoded(raw), raw, flags, method, crc, stored, size, start + header,
             end.directory_offset + at, stop - at,
         )  # fmt: skip
         at = stop

@@ -14,7 +14,10 @@ MOST_RECORDS = 300_000
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """What the end record claims; the end records lie from `offset` to `stop` of the file."""
+    """What the end record claims; the end records lie from `offset` to `stop`.
+
+    All offsets count from the start of the file.
+    """
 
     count: int
     directory_bytes: int
@@ -26,37 +29,39 @@ class End:
     is_contradicted: bool = False
 
 
-def read_end(file: int, size: int, path: Path) -> End:
-    """Find and read the end record, and the zip64 one that it may have.
+def read_end(file: int, first: int, last: int, path: Path) -> End:
+    """Find and read the end record, and the zip64 one, of a zip between two offsets of a file.
 
     Raises InputError for a file without one, or whose claims about the directory can't be true.
     """
+    size = last - first
     tail_bytes = min(size, fmt.LOCATOR.size + fmt.END.size + fmt.LONGEST_COMMENT)
-    tail = read_at(file, size - tail_bytes, tail_bytes, path)
+    tail = read_at(file, last - tail_bytes, tail_bytes, path)
     # Like miniz, the last signature with room for an end record behind it.
     at = tail.rfind(fmt.END_SIGNATURE, 0, max(len(tail) - fmt.END.size + 4, 0))
     if at < 0:
-        if not read_at(file, 0, 4, path).startswith((fmt.LOCAL_SIGNATURE, fmt.END_SIGNATURE)):
+        if not read_at(file, first, 4, path).startswith((fmt.LOCAL_SIGNATURE, fmt.END_SIGNATURE)):
             raise damaged(path, "is not a zip: it has no end record")
         raise damaged(path, f"cut short: the zip's end record is missing ({size} bytes here)")
-    _, disk, first, here, count, length, offset, comment = fmt.END.unpack_from(tail, at)
-    start = size - tail_bytes + at
+    _, disk, first_disk, here, count, length, offset, comment = fmt.END.unpack_from(tail, at)
+    start = last - tail_bytes + at
     text = tail[at + fmt.END.size :][:comment]
     end = End(
-        count, length, offset, start, start + fmt.END.size + len(text), text,
-        is_split=disk != first or here != count,
+        count, length, first + offset, start, start + fmt.END.size + len(text), text,
+        is_split=disk != first_disk or here != count,
     )  # fmt: skip
     locator_at = at - fmt.LOCATOR.size
     if locator_at >= 0 and tail.startswith(fmt.LOCATOR_SIGNATURE, locator_at):
         _, _, wide_at, disks = fmt.LOCATOR.unpack_from(tail, locator_at)
-        end = _widened(file, end, wide_at, path)
+        end = _widened(file, end, first, wide_at, path)
         end = replace(end, is_split=end.is_split or disks != 1)
     _check_claims(end, path)
     return end
 
 
-def _widened(file: int, end: End, offset: int, path: Path) -> End:
-    """Return what the zip64 end record at `offset` says instead."""
+def _widened(file: int, end: End, start: int, offset: int, path: Path) -> End:
+    """Return what the zip64 end record says instead, at an `offset` in a zip from `start` on."""
+    offset += start
     raw = read_at(file, offset, fmt.END64.size, path) if offset < end.offset else b""
     if len(raw) < fmt.END64.size or not raw.startswith(fmt.END64_SIGNATURE):
         raise damaged(path, "the zip64 end record is not where the zip says")
@@ -64,14 +69,14 @@ def _widened(file: int, end: End, offset: int, path: Path) -> End:
     agrees = (
         end.count in (count, 0xFFFF)
         and end.directory_bytes in (length, fmt.SEE_ZIP64)
-        and end.directory_offset in (place, fmt.SEE_ZIP64)
+        and end.directory_offset - start in (place, fmt.SEE_ZIP64)
         and offset + 12 + follow == end.offset - fmt.LOCATOR.size
     )
     return replace(
         end,
         count=count,
         directory_bytes=length,
-        directory_offset=place,
+        directory_offset=start + place,
         offset=offset,
         is_split=disk != first or here != count,
         is_contradicted=not agrees,

@@ -2,42 +2,33 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from pttool.core.ckpt.files.payload import quoted
+from pttool.core.ckpt.files.words import listed, quoted
 from pttool.core.ckpt.zips import layout as fmt
 from pttool.core.ckpt.zips.end import End
 from pttool.core.ckpt.zips.layout import Entry
 
-_NAMES_LISTED = 3
 _UNSAFE = re.compile(r"^/|(^|/)\.\.(/|$)|\\|^[A-Za-z]:|[\0-\x1f\x7f]")
 _ENCRYPTION = fmt.ENCRYPTED | fmt.STRONGLY_ENCRYPTED | fmt.MASKED
 
 
-def listed(names: Iterable[str]) -> str:
-    """Return the first names of many, quoted, and how many more there are."""
-    every = list(names)
-    rest = len(every) - _NAMES_LISTED
-    shown = ", ".join(quoted(name) for name in every[:_NAMES_LISTED])
-    return f"{shown} and {rest} more" if rest > 0 else shown
+def directory_oddities(end: End, ordered: Sequence[Entry], start: int, stop: int) -> Iterator[str]:
+    """Yield which bytes of a zip nobody claims, as far as the directory alone tells.
 
-
-def directory_oddities(end: End, ordered: Sequence[Entry], size: int) -> Iterator[str]:
-    """Yield which bytes of a file nobody claims, as far as the directory alone tells.
-
-    `ordered` are the entries as they lie in the file, of `size` bytes.
+    `ordered` are the entries as they lie between its `start` and `stop`.
     """
     used = sum(entry.directory_bytes for entry in ordered)
     behind = end.offset - end.directory_offset - end.directory_bytes
-    before = ordered[0].header_offset if ordered else end.directory_offset
+    before = (ordered[0].header_offset if ordered else end.directory_offset) - start
     if before:
         yield f"{before} bytes before the first record"
     if used != end.directory_bytes:
         yield f"{end.directory_bytes - used} bytes of the directory belong to no record"
     if behind:
         yield f"{behind} bytes between the directory and the end record"
-    if size != end.stop:
-        yield f"{size - end.stop} bytes after the end record"
+    if stop != end.stop:
+        yield f"{stop - end.stop} bytes after the end record"
     if end.comment:
         yield f"a comment of {len(end.comment)} bytes"
     if end.is_split:
@@ -69,4 +60,4 @@ def name_oddities(entries: Sequence[Entry]) -> Iterator[str]:
         (two_sizes, "stored as it is, but with two sizes"),
     ):
         if names:
-            yield f"{listed(names)}: {what}"
+            yield f"{listed(names, quoted)}: {what}"

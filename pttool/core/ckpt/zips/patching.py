@@ -4,7 +4,8 @@ import struct
 import zlib
 
 from pttool.core.ckpt.files.patching import Patch
-from pttool.core.ckpt.files.payload import damaged, opened, quoted
+from pttool.core.ckpt.files.payload import damaged, opened
+from pttool.core.ckpt.files.words import quoted
 from pttool.core.ckpt.zips import layout as fmt
 from pttool.core.ckpt.zips.consistency import find_descriptor
 from pttool.core.ckpt.zips.directory import Directory, read_local

@@ -6,22 +6,20 @@ take the bytes that PyTorchStreamWriter (caffe2/serialize/inline_container.cc, `
 miniz give them. A data descriptor also needs no seeking back: the target may be a pipe.
 """
 
-import io
 import struct
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from pttool.core.ckpt.files.copying import copy_range
-from pttool.core.ckpt.files.payload import blocks, check_extent, crc32, opened, quoted
+from pttool.core.ckpt.files.copying import copy_record, is_worth_copying, of_size
+from pttool.core.ckpt.files.payload import blocks, crc32
+from pttool.core.ckpt.files.words import quoted
 from pttool.core.ckpt.types import Record
 from pttool.core.ckpt.zips import layout as fmt
 from pttool.errors import InputError
 
 ALIGNMENT = 64  # of torch, where no `.storage_alignment` record says another
-# Below this a copy in the kernel costs more than it saves: it breaks the stream's buffering.
-_SMALL_BYTES = 1 << 16
 _PADDING_ID = 0x4246
 _ZIP64_VERSION = 45
 _PLAIN_VERSION = 20
@@ -85,21 +83,13 @@ class ZipWriter:
         So what is damaged there stays recognisable here. A record without one gets the right one.
         """
         begun = self._begin(name, record.size_bytes)
-        if record.is_deflated or record.size_bytes < _SMALL_BYTES or not self._has_file_number():
+        if not is_worth_copying(record, self._stream):
             computed = self._write_blocks(name, record.size_bytes, blocks(record))
             self._finish(begun, computed if record.crc32 is None else record.crc32)
             return
         checksum = crc32(record) if record.crc32 is None else record.crc32
-        self._stream.flush()
-        with opened(record.file) as source:
-            check_extent(source, record)
-            copy_range(
-                source, self._stream.fileno(), record.offset, self._offset, record.size_bytes,
-                name=f"{record.file}: {quoted(record.name)}",
-            )  # fmt: skip
+        copy_record(self._stream, record, self._offset)
         self._offset += record.size_bytes
-        if self._stream.seekable():
-            self._stream.seek(self._offset)
         self._finish(begun, checksum)
 
     def close(self) -> None:
@@ -151,27 +141,12 @@ class ZipWriter:
 
     def _write_blocks(self, name: str, size: int, blocks: Iterable[bytes]) -> int:
         """Write the blocks of a payload and return their checksum."""
-        checksum = written = 0
-        for block in blocks:
-            written += len(block)
-            if written > size:
-                break
+        checksum = 0
+        for block in of_size(blocks, size, name):
             checksum = zlib.crc32(block, checksum)
             self._write(block)
-        if written != size:
-            raise InputError(
-                f"{quoted(name)}: is not of the {size} bytes announced",
-                "the input changed while it was read: try again",
-            )
         return checksum
 
     def _write(self, data: bytes) -> None:
         self._stream.write(data)
         self._offset += len(data)
-
-    def _has_file_number(self) -> bool:
-        try:
-            self._stream.fileno()
-        except io.UnsupportedOperation:
-            return False
-        return True

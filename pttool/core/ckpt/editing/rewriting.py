@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pttool.core.ckpt.files.copying import copy_range
 from pttool.core.ckpt.files.patching import Patch, apply_in_place, patched_copy
+from pttool.core.ckpt.files.payload import opened
 from pttool.core.ckpt.pickles.edits import Edit
 from pttool.core.ckpt.zips.directory import Directory
 from pttool.core.ckpt.zips.layout import Entry
@@ -29,12 +30,12 @@ def spliced(source: Path, target: Path, edits: Sequence[Edit]) -> None:
     if all(len(edit.content) == edit.stop - edit.start for edit in edits):
         patched(source, target, [Patch(edit.start, edit.content) for edit in edits])
         return
-    with source.open("rb") as reader, written(target) as stream:
+    with opened(source) as reader, written(target) as stream:
         position = end = 0
-        rest = Edit(os.fstat(reader.fileno()).st_size, 0, b"")
+        rest = Edit(os.fstat(reader).st_size, 0, b"")
         for edit in (*edits, rest):
             count = edit.start - position
-            copy_range(reader.fileno(), stream.fileno(), position, end, count, name=str(source))
+            copy_range(reader, stream.fileno(), position, end, count, name=str(source))
             os.lseek(stream.fileno(), end + count, os.SEEK_SET)
             os.write(stream.fileno(), edit.content)
             end += count + len(edit.content)
