@@ -157,17 +157,20 @@ def _finish(report: Report) -> None:
         raise report.failure
 
 
-def choose_text_output(path: Path | None, suffixes: Sequence[str], *, force: bool) -> Path | None:
+def choose_text_output(
+    path: Path | None, suffixes: Sequence[str], *, force: bool, inputs: Iterable[Path] = ()
+) -> Path | None:
     """Check, before any work is done, where a text that is no report goes.
 
-    Raises UsageError for a suffix that is none of `suffixes` and a path that can't be written.
+    Raises UsageError for a suffix that is none of `suffixes`, and a path that can't be written or
+    is one of the inputs.
     """
     if path is not None:
         if path.suffix.lower() not in suffixes:
             raise UsageError(
                 f"{path}: the suffix names no format", f"end it in {' or '.join(suffixes)}"
             )
-        check_writable(path, force=force)
+        check_writable(path, force=force, inputs=inputs)
     return path
 
 

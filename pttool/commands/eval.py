@@ -65,11 +65,12 @@ def report(
         pttool eval report preds.npz --fail-under accuracy=0.9 --fail-under recall:cat=0.8
     """
     files = files or []
-    destination = output.choose(files, matrix)
+    inputs = read.inputs(files)
+    destination = output.choose(inputs, matrix)
     check_matrix(matrix, read, normalize=normalize)
     if verify:
         read.refuse_streams("--verify", files)
-    matrix_file = choose_text_output(matrix, MATRIX_SUFFIXES, force=output.force)
+    matrix_file = choose_text_output(matrix, MATRIX_SUFFIXES, force=output.force, inputs=inputs)
     options = listing.parse(read, gates, destination)
     from pttool.core.eval.report import make
 
@@ -128,7 +129,7 @@ def compare(
         pttool eval compare old.npz new.npz
         pttool eval compare old.npz new.npz --fail-if-worse --json | jq .summary.mcnemar_p
     """
-    destination = output.choose()
+    destination = output.choose(inputs=read.inputs([a, b]))
     from pttool.core.eval.compare import compare as compare_models
 
     names = read.names()
@@ -139,5 +140,6 @@ def compare(
         seed=seed,
         fail_if_worse=fail_if_worse,
         most_worse=WORST_OF_MANY if destination.is_for_people else None,
+        ignored=read.ignored,
     )
     emit("eval compare", report, destination)

@@ -1,5 +1,7 @@
 """The options of `pttool eval`: what is computed, and how the report is written."""
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -79,7 +81,7 @@ class DocumentOptions:
     ] = None
     force: Force = False
 
-    def choose(self, files: list[Path], matrix: Path | None) -> Output:
+    def choose(self, inputs: Sequence[Path], matrix: Path | None) -> Output:
         """Return the output asked for; raises UsageError for two formats or a hopeless FILE.
 
         --excel is of a CSV: the report's, or that of the matrix.
@@ -93,8 +95,11 @@ class DocumentOptions:
             path=self.output,
             force=self.force,
             suffixes={**SUFFIXES, **DOCUMENT_SUFFIXES},
-            inputs=files,
+            inputs=inputs,
         )
+        if chosen.path and matrix and os.path.realpath(chosen.path) == os.path.realpath(matrix):
+            message = f"{matrix}: both the report and the matrix would be written to it"
+            raise UsageError(message, "give -o and --matrix a file each")
         is_csv = chosen.format is Format.CSV or (matrix and matrix.suffix.lower() == ".csv")
         if self.excel and not is_csv:
             message = f"--excel: is of a CSV, and {chosen.format.value} was asked for"
@@ -212,7 +217,7 @@ class ListingOptions:
             iou=self.iou or read.task is Task.PIXELS,
             topk=self.topk,
             ece_bins=self.ece_bins,
-            ignored=() if read.ignore_index is None else (read.ignore_index,),
+            ignored=read.ignored,
             confidence=gates.ci,
             seed=gates.seed,
             gates=gates.fail_under,

@@ -1,5 +1,6 @@
 """The options of `pttool eval` that say what is read."""
 
+import os
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -122,12 +123,24 @@ class ReadOptions:
             threshold=self.threshold,
         )
 
+    @property
+    def ignored(self) -> tuple[int, ...]:
+        """The labels whose samples are dropped."""
+        return () if self.ignore_index is None else (self.ignore_index,)
+
+    def inputs(self, files: list[Path]) -> list[Path]:
+        """Return every file that is read, which no output may replace."""
+        named = (*(files or self._arrays()), *([] if self.classes is None else [self.classes]))
+        return [path for path in named if os.path.isfile(path)]
+
+    def _arrays(self) -> list[Path]:
+        return [Path(key) for key in (self.true, self.pred, self.scores) if key is not None]
+
     def refuse_streams(self, option: str, files: list[Path]) -> None:
         """Raise UsageError for an option that reads twice, where something can't be."""
         from pttool.core.eval.sources import is_stream
 
-        arrays = [Path(key) for key in (self.true, self.pred, self.scores) if key is not None]
-        for file in files or arrays:
+        for file in files or self._arrays():
             if is_stream("-" if str(file) == "-" else file):
                 name = "standard input" if str(file) == "-" else str(file)
                 raise UsageError(f"{option} reads twice, which {name} can't", "save it to a file")

@@ -555,3 +555,159 @@ def test_numbers_stay_whole_in_a_narrow_terminal(
     terminal.expect(pexpect.EOF)
     assert "0.600" in terminal.before
     assert "(too narrow for: Label, Confused with)" in terminal.before
+
+
+def test_no_input_is_overwritten(pttool: Pttool, animals: Path) -> None:
+    np.savez(animals / "m.npz", label=[0], prediction=[0])
+    (animals / "a.csv").write_text("label,prediction\n0,0\n")
+    (animals / "n.csv").write_text("cat\ndog\n")
+    np.save(animals / "y.npy", [0, 1])
+    (animals / "y.npy").rename(animals / "y.csv")
+    before = {path: path.read_bytes() for path in animals.iterdir()}
+    arrays = ("--true", "y.csv", "--pred", "y.csv")
+    for args, output in (
+        (("report", "m.npz", "--matrix", "m.npz"), "m.npz"),
+        (("report", "a.csv", "--classes", "n.csv", "-o", "n.csv"), "n.csv"),
+        (("report", "a.csv", "--classes", "n.csv", "--matrix", "n.csv"), "n.csv"),
+        (("report", *arrays, "-o", "y.csv"), "y.csv"),
+        (("report", *arrays, "--matrix", "y.csv"), "y.csv"),
+        (("compare", "a.csv", "a.csv", "-o", "a.csv"), "a.csv"),
+        (("compare", "a.csv", "a.csv", "--classes", "n.csv", "-o", "n.csv"), "n.csv"),
+    ):
+        assert_refused(pttool("eval", *args, "--force"), 2, f"{output}: is an input")
+    assert {path: path.read_bytes() for path in animals.iterdir()} == before
+
+
+def test_the_report_and_the_matrix_need_a_file_each(pttool: Pttool, animals: Path) -> None:
+    args = ("eval", "report", "preds.npz", "--matrix", "o.csv", "-o", "./o.csv")
+    assert_refused(pttool(*args), 2, "o.csv: both the report and the matrix")
+    assert not (animals / "o.csv").exists()
+
+
+def _compare(pttool: Pttool, *args: str) -> dict[str, Any]:
+    done = pttool("eval", "compare", *args, "--json")
+    assert done.returncode == 0, done.stderr
+    summary: dict[str, Any] = json.loads(done.stdout)["summary"]
+    return summary
+
+
+def test_models_that_predict_different_names_are_compared(pttool: Pttool, tmp_path: Path) -> None:
+    """A never says ant, and B never owl: each file alone numbers its names otherwise."""
+    (tmp_path / "a.csv").write_text("label,prediction\ncat,cat\ndog,owl\ndog,dog\n")
+    (tmp_path / "b.csv").write_text("label,prediction\ncat,ant\ndog,dog\ndog,dog\n")
+    (tmp_path / "c.csv").write_text("label,prediction\n0,0\n1,1\n1,1\n")
+    summary = _compare(pttool, "a.csv", "b.csv")
+    assert (summary["only_a_right"], summary["only_b_right"]) == (1, 1)
+    assert [each["class"] for each in summary["worse_classes"]] == ["cat"]
+    refused = pttool("eval", "compare", "a.csv", "c.csv")
+    assert_refused(refused, 3, "the labels of A are names, those of B numbers", "--classes")
+    refused = pttool("eval", "compare", "a.csv", "b.csv", "--ignore-index", "0")
+    assert_refused(refused, 3, "A and B hold different names", "--classes")
+
+
+def test_a_comparison_leaves_the_ignored_class_out_of_its_averages(
+    pttool: Pttool, tmp_path: Path
+) -> None:
+    _save(tmp_path, {"label": [0, 1, 2, 2], "prediction": [0, 0, 2, 2]})
+    ignoring = ("--ignore-index", "0")
+    ours = _json(pttool, *ignoring)["summary"]["macro_f1"]
+    done = pttool("eval", "compare", "preds.npz", "preds.npz", *ignoring, "--json")
+    items = {item["metric"]: item["a"] for item in json.loads(done.stdout)["items"]}
+    assert items["macro_f1"] == ours == 0.5
+
+
+def test_an_index_of_a_csv_is_that_of_an_npz(pttool: Pttool, tmp_path: Path) -> None:
+    index = np.array([3, 20, 100])
+    np.savez(tmp_path / "a.npz", label=[0, 1, 1], prediction=[0, 1, 1], index=index)
+    (tmp_path / "b.csv").write_text("index,label,prediction\n100,1,0\n3,0,0\n20,1,1\n")
+    assert _compare(pttool, "a.npz", "b.csv")["only_a_right"] == 1
+    (tmp_path / "c.csv").write_text("index,label,prediction\n100,1,0\n3,0,0\n20,0,1\n")
+    refused = pttool("eval", "compare", "a.npz", "c.csv")
+    assert_refused(refused, 3, "different labels for 1 samples, first at index 20: 1 and 0")
+    (tmp_path / "d.csv").write_text("index,label,prediction\n100,1,0\n03,0,0\n20,1,1\n")
+    assert_refused(pttool("eval", "compare", "a.npz", "d.csv"), 3, "different index")
+
+
+def test_verify_keeps_the_words_of_scikit_learn_back(pttool: Pttool, tmp_path: Path) -> None:
+    _save(tmp_path, {"label": [0, 0], "prediction": [0, 0]})
+    done = pttool("eval", "report", "preds.npz", "--verify")
+    assert done.returncode == 0
+    assert all(line.startswith("pttool: note: ") for line in done.stderr.splitlines())
+
+
+def test_the_worst_classes_are_listed_as_asked(pttool: Pttool, animals: Path) -> None:
+    worst = ("--classes", "names.txt", "--worst", "3")
+    listed = [item["class"] for item in _json(pttool, *worst)["items"]]
+    assert listed == ["fox", "owl", "dog"]
+    for sort, order in (("name", "dog fox owl"), ("support", "dog fox owl"), ("label", None)):
+        listed = [item["class"] for item in _json(pttool, *worst, "--sort", sort)["items"]]
+        assert listed == (order or "dog fox owl").split()
+
+
+def test_documents_hold_the_intersection_over_union(pttool: Pttool, animals: Path) -> None:
+    args = ("eval", "report", "preds.npz", "--iou")
+    lines = pttool(*args, "--md").stdout.splitlines()
+    assert lines[0] == "| Class | Label | Samples | Precision | Recall | F1 | IoU | Confused with |"
+    assert lines[2].startswith("| 0 | 0 | 5 | 0.600 | 0.600 | 0.600 | 0.429 | ")
+    assert {line.count("|") for line in lines} == {9}
+    page = pttool(*args, "--html").stdout
+    assert "<th>IoU</th>" in page
+    assert ">0.429</td>" in page
+    assert "IoU" not in pttool("eval", "report", "preds.npz", "--md").stdout
+
+
+@pytest.mark.parametrize(
+    ("gate", "words"),
+    [
+        ("accuracy=inf", ["is not METRIC=VALUE"]),
+        ("acuracy=0.5", ["no metric 'acuracy'", "accuracy"]),
+        ("top7=0.5", ["no metric 'top7'", "top5"]),
+        ("kappa:cat=0.5", ["no metric 'kappa' of a class"]),
+    ],
+)
+def test_gates_are_checked_before_the_predictions_are_read(
+    pttool: Pttool, tmp_path: Path, gate: str, words: list[str]
+) -> None:
+    assert_refused(pttool("eval", "report", "missing.npz", "--fail-under", gate), 2, *words)
+
+
+def test_every_metric_can_be_a_gate(tmp_path: Path) -> None:
+    from pttool.core.eval.gates import TOTALS, values
+    from pttool.core.eval.predictions import open_predictions
+    from pttool.core.eval.report import Options, make
+
+    _save(tmp_path, SCORED)
+    of_classes = make(open_predictions([tmp_path / "preds.npz"]), Options())
+    _save(tmp_path, TAGS)
+    of_sets = make(open_predictions([tmp_path / "preds.npz"], task="multilabel"), Options())
+    named = {*values(of_classes.evaluation), *values(of_sets.evaluation)}
+    assert named == {*TOTALS, "top1", "top5"}
+
+
+def test_nothing_is_said_to_be_cut_that_is_not(animals: Path, environment: dict[str, str]) -> None:
+    for classes, is_cut in (("50", True), ("30", False)):
+        (animals / "names.txt").write_text("".join(f"c{k}\n" for k in range(int(classes))))
+        args = ["eval", "report", "preds.npz", "--classes", "names.txt", "--num-classes", "50"]
+        args += [] if is_cut else ["--seen-only"]
+        terminal = pexpect.spawn(
+            PTTOOL, args, cwd=str(animals), env={**environment, "TERM": "xterm"},
+            dimensions=(60, 200), encoding="utf-8", timeout=60,
+        )  # fmt: skip
+        terminal.expect(pexpect.EOF)
+        assert ("the 20 classes with the lowest F1 are shown" in terminal.before) == is_cut
+
+
+def test_the_picture_of_a_matrix_holds_its_shares(program: Program, animals: Path) -> None:
+    """Held against another reader: white where nothing is, dark where all is."""
+    image = pytest.importorskip("PIL.Image")
+    _save(animals, {"label": [0, 0, 1], "prediction": [0, 0, 0]})
+    (animals / "PIL.py").write_text("raise SystemExit('PIL was imported')")
+    env = {"PYTHONPATH": str(animals)}
+    done = program("eval", "report", "preds.npz", "--matrix", "m.png", env=env)
+    assert done.returncode == 0, done.stderr
+    with image.open(animals / "m.png") as picture:
+        pixels = np.asarray(picture)
+    assert pixels.shape == (1000, 1000, 3)
+    dark, white = [0, 50, 165], [255, 255, 255]
+    for row, column, colour in ((0, 0, dark), (0, 999, white), (500, 499, dark), (999, 999, white)):
+        assert np.abs(pixels[row, column].astype(int) - colour).max() <= 1

@@ -2,7 +2,9 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +84,7 @@ def _from_lines(path: Path, text: str) -> dict[int, str]:
 
 def _from_json(path: Path, text: str) -> dict[int, str]:
     try:
-        found = json.loads(text)
+        found = json.loads(text, object_pairs_hook=partial(_once, path))
     except (ValueError, RecursionError) as error:
         message = f"{path}: is no JSON: {json_fault(error)}"
         raise InputError(message, f"give {FORMS}") from error
@@ -98,6 +100,16 @@ def _from_json(path: Path, text: str) -> dict[int, str]:
     if all(_is_number(value) for value in found.values()):
         return _from_pairs(path, ((number, name) for name, number in found.items()))
     return _from_pairs(path, ((key, _last(value)) for key, value in found.items()))
+
+
+def _once(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object. Raises InputError for a key twice, of which the last would win."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        key, times = Counter(key for key, _ in pairs).most_common(1)[0]
+        message = f"{path}: the key {_shown(key)} stands there {times} times"
+        raise InputError(message, "give each name or number once")
+    return found
 
 
 def _is_number(value: Any) -> bool:

@@ -1,7 +1,8 @@
 """Two models on the same samples: differences, whether they can be chance, which classes lost."""
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ from pttool.errors import CheckFailedError, InputError
 
 METRICS = ("accuracy", "hamming_loss", "balanced_accuracy", "kappa", "mcc")
 AVERAGES = ("macro_precision", "macro_recall", "macro_f1", "weighted_f1")
+# One spelling of each number, that fits into 64 bits: 007 is another index than 7.
+WHOLE_INDEX = re.compile("0|-?[1-9][0-9]{0,17}")
 COLUMNS = (
     Column("metric", "Metric"),
     Column("a", "A", "score"),
@@ -58,11 +61,13 @@ class Metrics:
     totals: Totals
 
     @classmethod
-    def of(cls, answers: Answers, num_classes: int | None) -> "Metrics":
-        """Count and score the samples."""
+    def of(
+        cls, answers: Answers, num_classes: int | None, ignored: Collection[int] = ()
+    ) -> "Metrics":
+        """Count and score the samples; classes in `ignored` are in no macro average."""
         if answers.label.ndim == 1:
             counts = from_arrays(answers.label, answers.prediction, num_classes)
-            return cls(per_class(counts), totals(counts))
+            return cls(per_class(counts), totals(counts, ignored=ignored))
         counter = SetCounter(answers.label.shape[1])
         counter.add(answers.label, answers.prediction)
         counts = counter.counts()
@@ -77,6 +82,7 @@ def compare(
     seed: int = 0,
     fail_if_worse: bool = False,
     most_worse: int | None = None,
+    ignored: Collection[int] = (),
 ) -> Report:
     """Return the metrics of both, the classes whose recall fell, and how sure the difference is.
 
@@ -85,18 +91,20 @@ def compare(
 
     Samples are aligned by their index where both have one, else by row. The interval of B - A is a
     paired bootstrap's, p McNemar's exact one; with several labels per sample, one is right if all
-    of them are. `fail_if_worse` makes a lower accuracy of B a failure.
+    of them are. `fail_if_worse` makes a lower accuracy of B a failure. `ignored` are the labels
+    whose samples were dropped.
 
     Raises InputError where the samples are not the same.
     """
-    first, second = _aligned(_gather(a), _gather(b))
-    size = max(a.num_classes or 0, b.num_classes or 0) or None
-    metrics = [Metrics.of(each, size) for each in (first, second)]
+    names = _one_vocabulary(a.names, b.names, ignored)
+    first, second = _aligned(_gather(a, names), _gather(b, names))
+    size = max(a.num_classes or 0, b.num_classes or 0, *(n + 1 for n in names)) or None
+    metrics = [Metrics.of(each, size, ignored) for each in (first, second)]
     right = [each.is_right for each in (first, second)]
     only_a, only_b = (int((right[i] & ~right[1 - i]).sum()) for i in (0, 1))
     n = len(first.label)
     low, high = paired_bootstrap(only_a, only_b, n, confidence=confidence, seed=seed)
-    worse = _worse(metrics[0].classes, metrics[1].classes, {**b.names, **a.names})
+    worse = _worse(metrics[0].classes, metrics[1].classes, names)
     summary = {
         "n": n,
         "only_a_right": only_a,
@@ -147,15 +155,43 @@ def _notes(
     return told
 
 
-def _gather(predictions: Predictions) -> Answers:
+def _one_vocabulary(
+    a: Mapping[int, str], b: Mapping[int, str], ignored: Collection[int]
+) -> Mapping[int, str]:
+    """Return names for both. Without --classes each has numbered those that it holds itself."""
+    if a == b:
+        return a
+    if not (a and b):
+        kinds = ("names", "numbers") if a else ("numbers", "names")
+        message = f"the labels of A are {kinds[0]}, those of B {kinds[1]}"
+        raise InputError(message, "say which name has which number: --classes FILE")
+    if ignored:
+        message = "A and B hold different names, so that a label to ignore has no one number"
+        raise InputError(message, "say which name has which number: --classes FILE")
+    return dict(enumerate(sorted({*a.values(), *b.values()})))
+
+
+def _gather(predictions: Predictions, names: Mapping[int, str]) -> Answers:
+    """Return all samples, with the class numbers of `names`."""
     blocks = list(predictions.blocks)
     label = np.concatenate([block.label for block in blocks])
     prediction = np.concatenate([block.prediction for block in blocks])
+    if predictions.names != names:
+        number = {name: label for label, name in names.items()}
+        renumbered = np.array([number[name] for _, name in sorted(predictions.names.items())])
+        label, prediction = renumbered[label], renumbered[prediction]
     if any(block.index is None for block in blocks):
         return Answers(label, prediction, None)
-    index = np.concatenate([block.index for block in blocks if block.index is not None])
+    index = _whole(np.concatenate([block.index for block in blocks if block.index is not None]))
     order = np.argsort(index, kind="stable")
     return Answers(label[order], prediction[order], index[order])
+
+
+def _whole(index: NDArray[Any]) -> NDArray[Any]:
+    """Return an index of text as int64 if all of it is whole numbers, as those of a CSV are."""
+    if index.dtype.kind == "O" and all(map(WHOLE_INDEX.fullmatch, index)):
+        return index.astype(np.int64)
+    return index
 
 
 def _aligned(a: Answers, b: Answers) -> tuple[Answers, Answers]:
@@ -164,19 +200,23 @@ def _aligned(a: Answers, b: Answers) -> tuple[Answers, Answers]:
             f"A has {len(a.label)} samples and B {len(b.label)}",
             "compare two models on the same samples",
         )
-    by_index = a.index is not None and b.index is not None
-    if by_index and not np.array_equal(a.index, b.index):  # type: ignore[arg-type]
-        raise InputError("A and B hold samples of different index", "compare the same samples")
+    index = None
+    if a.index is not None and b.index is not None:
+        index = a.index
+        if not np.array_equal(index, b.index):
+            raise InputError("A and B hold samples of different index", "compare the same samples")
     if a.label.shape[1:] != b.label.shape[1:]:
         message = f"A has {a.label.shape[1]} classes and B {b.label.shape[1]}"
         raise InputError(message, "compare two models on the same classes")
     different = np.flatnonzero((a.label != b.label).reshape(len(a.label), -1).any(axis=1))
     if len(different):
-        hint = "the rows must be in the same order, or carry an index" if not by_index else None
         row = int(different[0])
+        hint, place = "the rows must be in the same order, or carry an index", f"in row {row}"
+        if index is not None:
+            hint, place = "are both of the same data set?", f"at index {str(index[row])[:200]}"
         held = "" if a.label.ndim > 1 else f": {int(a.label[row])} and {int(b.label[row])}"
         raise InputError(
-            f"A and B have different labels for {len(different)} samples, first in row {row}{held}",
+            f"A and B have different labels for {len(different)} samples, first {place}{held}",
             hint,
         )
     return a, b
@@ -210,7 +250,7 @@ def _worse_items(worse: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _worse(a: PerClass, b: PerClass, names: dict[int, str]) -> list[dict[str, Any]]:
+def _worse(a: PerClass, b: PerClass, names: Mapping[int, str]) -> list[dict[str, Any]]:
     """Return the classes whose recall fell, the largest fall first."""
     recall_a, recall_b = a.recall, b.recall
     size = min(len(recall_a), len(recall_b))

@@ -29,17 +29,17 @@ def document(
 ) -> Iterator[str]:
     """Yield the text of a document; `kind` is csv, md, latex or html."""
     total, rows = total_row(made.evaluation), made.rows
+    with_iou = "iou" in made.report.fields
     match kind:
         case "csv":
             yield from texts.csv_text(rows, total, digits=digits, header=header, excel=excel)
         case "md":
-            yield from texts.markdown(
-                rows, total, pairs(made.evaluation, most_pairs), digits=digits
-            )
+            found = pairs(made.evaluation, most_pairs)
+            yield from texts.markdown(rows, total, found, digits=digits, with_iou=with_iou)
         case "latex":
             yield from texts.latex(rows, total, digits=digits)
         case _:
-            yield _page(made, title, digits, most_pairs or PAGE_PAIRS)
+            yield _page(made, title, digits, most_pairs or PAGE_PAIRS, with_iou=with_iou)
 
 
 def grid(evaluation: Evaluation, most: int = GRID_CLASSES) -> Grid:
@@ -72,7 +72,7 @@ def _of_worst_pairs(evaluation: Evaluation, most: int) -> Ints:
     return np.array(sorted(chosen), np.int64)
 
 
-def _page(made: Made, title: str, digits: int, most_pairs: int) -> str:
+def _page(made: Made, title: str, digits: int, most_pairs: int, *, with_iou: bool) -> str:
     evaluation, rows = made.evaluation, made.rows
     totals = evaluation.totals
     shown = {
@@ -87,7 +87,8 @@ def _page(made: Made, title: str, digits: int, most_pairs: int) -> str:
     confusions = None
     if not evaluation.is_multilabel:
         confusions = Confusions(grid(evaluation), pairs(evaluation, most_pairs))
-    return page(title, shown, rows, confusions, digits=digits, left_out=max(left_out, 0))
+    left_out = max(left_out, 0)
+    return page(title, shown, rows, confusions, digits=digits, left_out=left_out, with_iou=with_iou)
 
 
 def _written(column: Column, value: object, digits: int) -> str:

@@ -15,7 +15,6 @@ from pttool.core.eval.metrics import (
 from pttool.core.eval.rows import ClassRow, Pair
 from pttool.core.eval.score_metrics import ScoreCounter, ScoreMetrics
 from pttool.core.eval.types import Beside, Counts, Dropped, Predictions
-from pttool.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ def evaluate(
     topk: Sequence[int] = (1, 5),
     ece_bins: int = 15,
 ) -> Evaluation:
-    """Read the predictions and return their evaluation. Raises InputError where none is left."""
+    """Read the predictions and return their evaluation. Raises as reading them does."""
     counter = ConfusionCounter(predictions.num_classes)
     scores: ScoreCounter | None = None
     for block in predictions.blocks:
@@ -58,8 +57,6 @@ def evaluate(
                 scores = ScoreCounter(width, kind, topk=topk, ece_bins=ece_bins)
             scores.add(block.label, block.scores)
     counts = counter.counts()
-    if counts.n == 0:
-        raise InputError("no samples are left", "all were dropped: look at --ignore-index")
     classes = per_class(counts)
     return Evaluation(
         counts,

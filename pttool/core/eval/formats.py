@@ -2,16 +2,17 @@
 
 import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pttool.core.eval.npy import MAGIC as NPY_MAGIC
 from pttool.core.eval.npy import npy_table
-from pttool.core.eval.npz import npz_table
+from pttool.core.eval.npz import ZIP_ERRORS, npz_table
 from pttool.core.eval.parquet import MAGIC as PARQUET_MAGIC
 from pttool.core.eval.parquet import parquet_table
-from pttool.core.eval.sources import FileArgument, Source, source_of
-from pttool.core.eval.tables import Table
+from pttool.core.eval.sources import FileArgument, Source, reading, source_of
+from pttool.core.eval.tables import Columns, Table
 from pttool.core.eval.text_files import csv_table, jsonl_table
 from pttool.core.eval.torch_files import torch_table
 from pttool.errors import InputError
@@ -30,7 +31,21 @@ PACKED = {b"\x1f\x8b": "gzip -dc", b"BZh": "bzip2 -dc", b"\xfd7zXZ": "xz -dc",
 def open_table(file: FileArgument) -> Table:
     """Return the columns of a file. Raises InputError for one that can't be read."""
     source = source_of(file)
-    head = source.head(4096)
+    with reading(source.name):
+        return _told(_table(source, source.head(4096)))
+
+
+def _told(table: Table) -> Table:
+    """Return the table, with what the system refuses while it is read as an InputError."""
+
+    def read(wanted: Sequence[str], rows: int) -> Iterator[Columns]:
+        with reading(table.name):
+            yield from table.read(wanted, rows)
+
+    return replace(table, read=read)
+
+
+def _table(source: Source, head: bytes) -> Table:
     if head.startswith(NPY_MAGIC):
         raise InputError(
             f"{source.name}: is one array without a label and a prediction",
@@ -56,17 +71,16 @@ def open_arrays(files: Sequence[str]) -> tuple[Table, list[str]]:
                 "without FILE, --true, --pred and --scores name .npy files; "
                 "with FILE, they name its columns",
             )
-    table = npy_table({source.name: source.open for source in sources})
-    return table, [source.name for source in sources]
+    names = [source.name for source in sources]
+    with reading(" and ".join(names)):
+        return _told(npy_table({source.name: source.open for source in sources})), names
 
 
 def _zip_table(source: Source) -> Table:
     try:
         with source.open() as stream, zipfile.ZipFile(stream) as archive:
             is_torch = any(name.endswith("data.pkl") for name in archive.namelist())
-    except Exception as error:
-        if not isinstance(error, zipfile.BadZipFile | OSError | ValueError | NotImplementedError):
-            raise
+    except ZIP_ERRORS:
         is_torch = source.suffix in TORCH_SUFFIXES
     return (torch_table if is_torch else npz_table)(source.name, source.open)
 

@@ -1,7 +1,8 @@
 """Gates for continuous integration: metrics that must not fall below a threshold."""
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from itertools import islice
@@ -11,6 +12,14 @@ from pttool.core.eval.intervals import Interval
 from pttool.errors import CheckFailedError, UsageError
 
 CLASS_METRICS = ("precision", "recall", "f1", "iou", "auc", "ap")
+# What `values` may hold, before anything is read.
+TOTALS = (
+    "accuracy", "balanced_accuracy", "kappa", "mcc", "mean_iou",
+    *(f"{average}_{metric}"
+      for average in ("micro", "macro", "weighted", "samples")
+      for metric in ("precision", "recall", "f1")),
+    "macro_auc", "macro_ap",
+)  # fmt: skip
 LOSSES = ("log_loss", "brier", "ece", "hamming_loss")
 MOST_COMPARED = 20_000  # names that a misspelt one is held against
 
@@ -39,11 +48,12 @@ class Outcome:
     is_lower_end: bool = False
 
 
-def parse_gate(text: str) -> Gate:
+def parse_gate(text: str, topk: Sequence[int] = ()) -> Gate:
     """Return the gate of `METRIC=VALUE` or `METRIC:CLASS=VALUE`.
 
     A metric may be spelt as its path in JSON: `macro.f1`, `topk.5`. Raises UsageError for anything
-    else. Whether the metric and class exist is seen in `check`.
+    else, and for a metric that no task has; `topk` are those of the top-k accuracies. Whether this
+    task has the metric and the class is seen in `check`.
     """
     left, equals, right = text.rpartition("=")
     metric, colon, of = left.partition(":")
@@ -51,7 +61,7 @@ def parse_gate(text: str) -> Gate:
         threshold = float(right)
     except ValueError:
         threshold = float("nan")
-    if not equals or not metric or threshold != threshold:
+    if not equals or not metric or not math.isfinite(threshold):
         raise UsageError(
             f"--fail-under {text!r}: is not METRIC=VALUE", "accuracy=0.9, recall:cat=0.8"
         )
@@ -59,7 +69,12 @@ def parse_gate(text: str) -> Gate:
         message = f"--fail-under {text}: {metric} is a loss, of which less is better"
         raise UsageError(message, "gates are lower bounds, as of accuracy, macro_f1 or macro_auc")
     spelt = re.sub(r"^topk[._]", "top", metric).replace(".", "_")
-    return Gate(text, spelt, of if colon else None, threshold)
+    gate = Gate(text, spelt, of if colon else None, threshold)
+    if colon:
+        _check_of_class(gate)
+    else:
+        _check_known(gate, (*TOTALS, *(f"top{k}" for k in topk)))
+    return gate
 
 
 def check(
@@ -127,6 +142,12 @@ def values(evaluation: Evaluation) -> dict[str, float | None]:
 
 def _of_all(gate: Gate, evaluation: Evaluation) -> float | None:
     known = values(evaluation)
+    _check_known(gate, known)
+    return known[gate.metric]
+
+
+def _check_known(gate: Gate, known: Iterable[str]) -> None:
+    known = list(known)
     if gate.metric not in known:
         nearest = get_close_matches(gate.metric, known, 3, 0.0)
         if gate.metric in CLASS_METRICS:
@@ -136,15 +157,17 @@ def _of_all(gate: Gate, evaluation: Evaluation) -> float | None:
             f"--fail-under {gate.text}: no metric {gate.metric!r} of the whole",
             f"nearest: {', '.join(nearest)}",
         )
-    return known[gate.metric]
 
 
-def _of_class(gate: Gate, evaluation: Evaluation) -> float | None:
+def _check_of_class(gate: Gate) -> None:
     if gate.metric not in CLASS_METRICS:
         raise UsageError(
             f"--fail-under {gate.text}: no metric {gate.metric!r} of a class",
             f"one of {', '.join(CLASS_METRICS)}",
         )
+
+
+def _of_class(gate: Gate, evaluation: Evaluation) -> float | None:
     label = _label(gate, evaluation)
     if gate.metric in ("auc", "ap"):
         ranking = None if evaluation.scores is None else evaluation.scores.ranking

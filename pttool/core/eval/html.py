@@ -37,6 +37,9 @@ for (const heading of document.querySelectorAll('#classes th')) {
 }
 """
 
+# Of the scores that only some reports have.
+TITLES = {"auc": "AUC", "ap": "AP", "iou": "IoU"}
+
 
 def page(
     title: str,
@@ -46,6 +49,7 @@ def page(
     *,
     digits: int = 3,
     left_out: int = 0,
+    with_iou: bool = False,
 ) -> str:
     """Return the page. Names are escaped; nothing is loaded from elsewhere.
 
@@ -61,7 +65,7 @@ def page(
         f"<h1>{_safe(title)}</h1>",
         _totals(totals),
         *told,
-        _classes(rows, digits, left_out, with_confused=confusions is not None),
+        _classes(rows, digits, left_out, with_confused=confusions is not None, with_iou=with_iou),
         f"<script>{SCRIPT}</script></body></html>\n",
     ]
     return "\n".join(parts)
@@ -148,16 +152,19 @@ def _pairs(pairs: Sequence[Pair]) -> str:
     )
 
 
-def _classes(rows: Sequence[ClassRow], digits: int, left_out: int, *, with_confused: bool) -> str:
-    with_auc = any(row.auc is not None for row in rows)
+def _classes(
+    rows: Sequence[ClassRow], digits: int, left_out: int, *, with_confused: bool, with_iou: bool
+) -> str:
+    more = ["auc", "ap"] if any(row.auc is not None for row in rows) else []
+    more += ["iou"] if with_iou else []
     titles = ["Class", "Label", "Samples", "Precision", "Recall", "F1"]
-    titles += ["AUC", "AP"] if with_auc else []
+    titles += [TITLES[field] for field in more]
     titles += ["Confused with"] if with_confused else []
     head = "".join(
         f'<th data-text="1">{title}</th>' if title == "Class" else f"<th>{title}</th>"
         for title in titles
     ).replace("<th>Confused", '<th class="text" data-text="1">Confused')
-    body = "".join(_class(row, with_auc, with_confused, digits) for row in rows)
+    body = "".join(_class(row, more, with_confused, digits) for row in rows)
     heading = "<h2>Classes</h2>"
     if left_out:
         heading += f"<p>The {len(rows):,} with the lowest F1; {left_out:,} more are in the CSV.</p>"
@@ -167,9 +174,9 @@ def _classes(rows: Sequence[ClassRow], digits: int, left_out: int, *, with_confu
     )
 
 
-def _class(row: ClassRow, with_auc: bool, with_confused: bool, digits: int) -> str:
-    numbers: list[float | None] = [row.precision, row.recall, row.f1]
-    numbers += [row.auc, row.ap] if with_auc else []
+def _class(row: ClassRow, more: Sequence[str], with_confused: bool, digits: int) -> str:
+    fields = ("precision", "recall", "f1", *more)
+    numbers: list[float | None] = [getattr(row, field) for field in fields]
     scores = "".join(
         '<td data-key=""></td>'
         if number is None

@@ -92,7 +92,8 @@ def _complete(
 ) -> Keys:
     if true is None or (pred is None and scores is None):
         raise _missing(table, true, pred or scores)
-    index = next((key for key in INDEX_KEYS if key in table.keys), None)
+    others = [key for key in table.keys if key not in (true, pred, scores)]
+    index = next((key for key in INDEX_KEYS if key in others), None)
     keys = Keys(true, pred, scores, index, are_sets)
     check_shapes(table.name, table.shapes, keys)
     return keys if pred is not None else replace(keys, beside=_beside(table, keys))

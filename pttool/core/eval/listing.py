@@ -105,18 +105,22 @@ def listed(
     """Return the classes to list, by label if not told otherwise.
 
     `sort` puts names alphabetically, labels upwards, samples and scores with the largest first;
-    `worst` leaves so many with the lowest F1, lowest first.
+    `worst` leaves so many with the lowest F1, lowest first where nothing else sorts them.
     """
     counts, classes = evaluation.counts, evaluation.classes
     labels: Ints = np.arange(counts.num_classes)
     if seen_only:
         labels = np.flatnonzero(counts.support + counts.predicted)
+    if worst is not None:
+        labels = worst_of(evaluation, labels, worst)
+    if sort is not None:
+        labels = np.sort(labels)
     if sort == "name":
         labels = np.array(sorted(labels.tolist(), key=evaluation.name), np.int64)
     elif sort not in (None, "label"):
         column = counts.support if sort == "support" else getattr(classes, sort or "")
         labels = labels[np.argsort(-column[labels], kind="stable")]
-    return labels if worst is None else worst_of(evaluation, labels, worst)
+    return labels
 
 
 def worst_of(evaluation: Evaluation, labels: Ints, most: int) -> Ints:

@@ -1,7 +1,9 @@
 """The confusion matrix as a file: CSV and PNG in full, npz without its zeros."""
 
 import io
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -105,18 +107,24 @@ def _write(
 
 
 def _png(cells: Ints) -> bytes:
-    """Return a picture: darker by the root of a cell's share, so that rare errors show."""
-    from PIL import Image
+    """Return a picture: darker by the root of a cell's share, so that rare errors show.
 
-    size = len(cells)
-    scale = max(1, PICTURE // size)
-    pixels = np.empty((size, size, 3), np.uint8)
-    for row in range(size):
+    Format: https://www.w3.org/TR/png-3/, with 8 bits of red, green and blue per pixel, no filter.
+    """
+    scale = max(1, PICTURE // len(cells))
+    side = scale * len(cells)
+    packer = zlib.compressobj()
+    packed = []
+    for row in range(len(cells)):
         darkness = np.sqrt(_shares(cells[row : row + 1])[0])
-        for channel, colour in enumerate(
-            (255 * (1 - darkness), 255 * (1 - 0.8 * darkness), 255 - 90 * darkness)
-        ):
-            pixels[row, :, channel] = colour
-    buffer = io.BytesIO()
-    Image.fromarray(pixels.repeat(scale, 0).repeat(scale, 1)).save(buffer, "PNG")
-    return buffer.getvalue()
+        colours = (255 * (1 - darkness), 255 * (1 - 0.8 * darkness), 255 - 90 * darkness)
+        line = np.stack(colours, axis=1).astype(np.uint8).repeat(scale, 0)
+        packed.append(packer.compress((b"\0" + line.tobytes()) * scale))
+    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", b"".join(packed) + packer.flush()), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*chunk) for chunk in chunks)
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    checksum = zlib.crc32(kind + content)
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", checksum)

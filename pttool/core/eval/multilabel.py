@@ -19,7 +19,6 @@ from pttool.core.eval.metrics import (
 from pttool.core.eval.ranking import MEMORY, ColumnStore, Ranking, rank_sets
 from pttool.core.eval.score_metrics import ScoreMetrics
 from pttool.core.eval.types import Counts, Flags, Floats, Ints, Predictions
-from pttool.errors import InputError
 
 NONE = np.zeros(0, np.int64)
 
@@ -94,7 +93,7 @@ class SetRanking:
 def evaluate_sets(predictions: Predictions, *, macro: Macro = "seen") -> Evaluation:
     """Read predictions of the task multilabel and return their evaluation.
 
-    Raises InputError where no sample is left.
+    Raises as reading them does.
     """
     size = predictions.num_classes or 0
     counter = SetCounter(size)
@@ -105,8 +104,6 @@ def evaluate_sets(predictions: Predictions, *, macro: Macro = "seen") -> Evaluat
             ranking = ranking or SetRanking(size)
             ranking.add(block.label, block.scores)
     counts, samples = counter.counts(), counter.samples
-    if samples.n == 0:
-        raise InputError("no samples are left", "all were dropped")
     classes = per_class(counts)
     return Evaluation(
         counts,

@@ -6,8 +6,6 @@ Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 import contextlib
 import math
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -15,6 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from pttool.core.eval.sources import spooled
 from pttool.core.eval.tables import Column, Columns, Shape, Table, wide_keys
 from pttool.errors import InputError
 
@@ -123,9 +122,9 @@ def read_rows(
     if not header.shape:
         raise InputError(f"{what}: is one number, not an array", "save one value per sample")
     width = math.prod(header.shape[1:]) * dtype.itemsize
-    if width > LARGEST_ROW:
+    if width > LARGEST_ROW or (not width and header.shape[0]):  # of none there are any number
         raise InputError(f"{what}: has rows of {width} bytes", "save (samples, classes)")
-    if header.fortran and len(header.shape) == 2 and min(header.shape) > 1:
+    if header.fortran and sum(size > 1 for size in header.shape) > 1:
         blocks = _fortran_rows(stream, header, dtype, rows, what)
     else:
         blocks = _c_rows(stream, header, dtype, rows, what)
@@ -166,18 +165,24 @@ def _c_rows(
 def _fortran_rows(
     stream: BinaryIO, header: Header, dtype: np.dtype[Any], rows: int, what: str
 ) -> Iterator[NDArray[Any]]:
-    """Yield rows of an array that is stored column by column, from a copy that can be seeked."""
-    count, columns = header.shape
-    with tempfile.TemporaryFile() as copy:
-        shutil.copyfileobj(stream, copy, BLOCK_BYTES)
-        for start in range(0, count, rows):
-            part = min(rows, count - start)
+    """Yield rows of an array that is stored column by column, from a copy that can be seeked.
+
+    A column is what lies at one place in every row, of more than two dimensions too.
+    """
+    count, *rest = header.shape
+    columns = math.prod(rest)
+    held = max(rows, BLOCK_BYTES // (columns * dtype.itemsize))  # of few rows a pass takes as long
+    with spooled(stream, what) as copy:
+        for start in range(0, count, held):
+            part = min(held, count - start)
             block = np.empty((columns, part), dtype)
             for column in range(columns):
                 copy.seek((column * count + start) * dtype.itemsize)
                 cells = _read_exactly(copy, part * dtype.itemsize, what)
                 block[column] = np.ndarray(part, dtype, cells)
-            yield np.ascontiguousarray(block.T)
+            whole = block.T.reshape((part, *rest), order="F")
+            for first in range(0, part, rows):
+                yield np.ascontiguousarray(whole[first : first + rows])
 
 
 def _read_exactly(stream: BinaryIO, size: int, what: str) -> bytes:

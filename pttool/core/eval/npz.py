@@ -14,7 +14,7 @@ from pttool.errors import InputError
 # What zipfile raises for a damaged, encrypted or exotic archive.
 ZIP_ERRORS = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError,
-    RuntimeError, NotImplementedError, OverflowError, MemoryError,
+    RuntimeError, NotImplementedError, OverflowError,
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from pttool.core.eval.types import Ints
 LARGEST_EXACT = 2**53  # above it a float stands for several integers
 NOT_WHOLE = "which is no class number"
 LONGEST_SHOWN = 60
-WHOLE = re.compile(r"\s*[+-]?[0-9]{1,300}(\.0*)?\s*")
+WHOLE = re.compile(r"\s*[+-]?[0-9]{1,300}(\.0*)?\s*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Numbering:
-    """How text becomes class numbers: a whole number is one, and other text is a name.
+    """How text becomes class numbers: first by its name, then by the number that it is.
 
     `ambiguous` are names that look like the number of another class, `shared` those of several.
     """
@@ -50,9 +50,10 @@ class Numbering:
             hint = "save class numbers as integers (npz, jsonl), or rename the classes"
             fault = "which looks like the number of another"
             refusals.add(place.key, fault, np.array(rows) + place.row, (place.file, held), hint)
-        digits = as_digits(column)
-        if digits is not None:
-            return whole_numbers(digits, place, refusals, column)
+        if self.by_name.keys().isdisjoint(column):
+            digits = as_digits(column)
+            if digits is not None:
+                return whole_numbers(digits, place, refusals, column)
         return self._by_name(column, place, refusals)
 
     def _by_name(self, texts: list[str], place: Place, refusals: Refusals) -> Ints:
@@ -144,7 +145,13 @@ def _refuse(
 
 
 def as_digits(texts: list[str]) -> NDArray[Any] | None:
-    """Return text that is numbers as an array, or None where some isn't."""
+    """Return text that is numbers as an array, or None where some isn't.
+
+    A number is what int and float read, in ASCII and without underscores: 0_1 is a name.
+    """
+    together = "".join(texts)
+    if not together.isascii() or "_" in together:
+        return None
     try:
         return np.array(list(map(int, texts)), dtype=np.int64)
     except (ValueError, OverflowError):

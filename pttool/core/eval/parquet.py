@@ -6,13 +6,14 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from pttool.core.eval.npy import BLOCK_BYTES
 from pttool.core.eval.tables import Column, Columns, Table
 from pttool.core.eval.text_files import LISTS_HINT
 from pttool.errors import InputError, UnavailableError
 
 MAGIC = b"PAR1"
 LARGEST_BATCH = 1 << 16
-WIDE_BATCH = 1 << 10  # of rows with a score per class
+VALUE_BYTES = 8  # of the widest number
 
 
 def parquet_table(name: str, reopen: Callable[[], BinaryIO]) -> Table:
@@ -46,13 +47,29 @@ def parquet_table(name: str, reopen: Callable[[], BinaryIO]) -> Table:
             raise InputError(f"{name}: has several columns {twice[0]!r}", "rename all but one")
         with reopen() as stream:
             try:
-                size = min(rows, WIDE_BATCH if wide.intersection(wanted) else LARGEST_BATCH)
-                for batch in parquet.ParquetFile(stream).iter_batches(size, columns=list(wanted)):
+                file = parquet.ParquetFile(stream)
+                most = BLOCK_BYTES // _row_bytes(file.metadata, wanted)
+                size = max(1, min(rows, LARGEST_BATCH, most))
+                for batch in file.iter_batches(size, columns=list(wanted)):
                     yield {key: _column(batch.column(key), f"{name}: {key}") for key in wanted}
             except failures as error:
                 raise damaged(error) from error
 
     return Table(name, keys, {}, wide, read)
+
+
+def _row_bytes(metadata: Any, wanted: Sequence[str]) -> int:
+    """Return how many bytes a row of these columns takes, in the row group with the widest."""
+    widest = 1
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        size = 0
+        for place in range(group.num_columns):
+            chunk = group.column(place)
+            if any(f"{chunk.path_in_schema}.".startswith(f"{key}.") for key in wanted):
+                size += max(chunk.num_values * VALUE_BYTES, chunk.total_uncompressed_size)
+        widest = max(widest, size // max(group.num_rows, 1))
+    return widest
 
 
 def _column(array: Any, what: str) -> Column:

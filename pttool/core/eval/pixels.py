@@ -1,6 +1,6 @@
 """Segmentation: label maps of any shape as a flat table, in which every pixel is a sample."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -9,13 +9,13 @@ from pttool.core.eval.tables import Columns, Shape, Table
 from pttool.errors import InputError
 
 
-def of_pixels(table: Table) -> Table:
+def of_pixels(table: Table, named: Collection[str | None] = ()) -> Table:
     """Return the table with its maps flattened; the maps of a sample must agree in shape.
 
-    Score maps and indices of samples are left out: the prediction is a map of classes. Raises
-    InputError, while it is read, for maps of different shapes.
+    Score maps and indices of samples are left out, but for `named` ones: the prediction is a map of
+    classes. Raises InputError, while it is read, for maps of different shapes.
     """
-    left_out = (*SCORES_KEYS, *INDEX_KEYS)
+    left_out = {*SCORES_KEYS, *INDEX_KEYS} - set(named)
 
     def read(keys: Sequence[str], rows: int) -> Iterator[Columns]:
         size = max(

@@ -68,6 +68,9 @@ def open_predictions(
             f"--num-classes {num_classes}: is not a number of classes", f"1 to {MOST_CLASSES}"
         )
     _check_threshold(threshold, task, pred)
+    if task == "pixels" and scores is not None:
+        hint = "save the class of each pixel, and name that: --pred KEY"
+        raise UsageError("--scores: of pixels only classes are read", hint)
     if not files:
         shards = [_shard_of_arrays(true, pred, scores, task)]
     else:
@@ -80,7 +83,7 @@ def open_predictions(
                 scores=scores,
                 by_threshold=threshold is not None,
             )
-        shards = _open_shards(files, task, choose)
+        shards = _open_shards(files, task, (true, pred), choose)
     names = read_classes(classes) if isinstance(classes, Path) else classes or {}
     if task == "multilabel":
         if ignore_index is not None:
@@ -94,15 +97,16 @@ def open_predictions(
     if width is not None:
         block = next(read_samples(shards, block_rows, Reading(rules), class_samples))
         rules = replace(rules, score_kind=_score_kind(block.scores, are_probabilities))
-    reading = Reading(rules, beside=_beside(shards[0].keys))
+    reading = Reading(rules, beside=_beside(shards))
     blocks = read_samples(shards, block_rows, reading, class_samples)
     return Predictions(
         blocks, count, names, rules.score_kind, reading.dropped, beside=reading.beside
     )
 
 
-def _beside(keys: Keys, *, by_threshold: bool = False) -> Beside | None:
+def _beside(shards: Sequence[Shard], *, by_threshold: bool = False) -> Beside | None:
     """Return the counter of a prediction saved beside scores: which of the two predicts."""
+    keys = next((shard.keys for shard in shards if shard.keys.beside), shards[0].keys)
     if keys.scores is None:
         return None
     if keys.beside is not None:
@@ -122,7 +126,7 @@ def _label_sets(
 ) -> Predictions:
     """Return predictions of several labels per sample; the first block says how many classes."""
     keys = shards[0].keys
-    beside = _beside(keys, by_threshold=rules.threshold is not None)
+    beside = _beside(shards, by_threshold=rules.threshold is not None)
     if keys.pred is None and rules.threshold is None:
         rules = replace(rules, threshold=THRESHOLD)
     block = next(read_samples(shards, rows, _reading_sets(rules), set_samples))
@@ -156,12 +160,16 @@ def _check_threshold(threshold: float | None, task: Task, pred: str | None) -> N
 
 
 def _open_shards(
-    files: Sequence[FileArgument], task: Task, choose: Callable[[Table], Keys]
+    files: Sequence[FileArgument],
+    task: Task,
+    named: Sequence[str | None],
+    choose: Callable[[Table], Keys],
 ) -> list[Shard]:
     """Return the files in natural order (part2 before part10)."""
     shards = []
     for file in sorted(files, key=_natural):
-        table = of_pixels(open_table(file)) if task == "pixels" else open_table(file)
+        table = open_table(file)
+        table = of_pixels(table, named) if task == "pixels" else table
         shards.append(Shard(table, choose(table)))
     first = shards[0]
     for shard in shards[1:]:
@@ -188,7 +196,7 @@ def _shard_of_arrays(true: str | None, pred: str | None, scores: str | None, tas
             "no FILE is given", "preds.npz, or arrays: --true Y.npy --pred P.npy (or --scores)"
         )
     table, (label, *rest) = open_arrays([true, *answers])
-    table = of_pixels(table) if task == "pixels" else table
+    table = of_pixels(table, (label, *rest)) if task == "pixels" else table
     keys = Keys(label, rest[0] if pred else None, rest[-1] if scores else None, None, are_sets)
     check_shapes(table.name, table.shapes, keys)
     return Shard(table, keys)

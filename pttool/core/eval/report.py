@@ -78,14 +78,15 @@ class Options:
     ) -> "Options":
         """Return the options, with `topk` and `gates` as a user types them, None for not at all.
 
-        Raises UsageError for what can't be read.
+        Raises UsageError for what can't be read, and for gates of metrics that don't exist.
         """
         given = {"--topk": topk, "--ece-bins": ece_bins}
+        ks = TOPK if topk is None else _parse_topk(topk)
         return cls(
-            topk=TOPK if topk is None else _parse_topk(topk),
+            topk=ks,
             ece_bins=ECE_BINS if ece_bins is None else ece_bins,
             of_scores=tuple(option for option, value in given.items() if value is not None),
-            gates=tuple(map(parse_gate, gates)),
+            gates=tuple(parse_gate(gate, ks) for gate in gates),
             **rest,
         )
 
@@ -122,13 +123,14 @@ def make(predictions: Predictions, options: Options) -> Made:
     evaluation = _evaluated(predictions, options)
     many = evaluation.counts.num_classes > MANY_CLASSES and options.sort is None
     worst = options.worst or (options.worst_of_many if many else None)
+    every = listed(evaluation, seen_only=options.seen_only)
     labels = listed(evaluation, seen_only=options.seen_only, sort=options.sort, worst=worst)
     rows = Rows(evaluation, labels, options.confused_by)
     shown = f"the {worst} classes with the lowest F1 are shown; --sort shows all"
     intervals = _intervals(evaluation, options)
     outcomes = check(options.gates, evaluation, intervals if options.gates_on_interval else None)
     report = to_report(evaluation, rows, options, intervals=intervals, outcomes=outcomes)
-    is_cut = worst is not None and options.worst is None
+    is_cut = len(labels) < len(every) and options.worst is None
     return Made(evaluation, rows, report.noting(shown) if is_cut else report)
 
 

@@ -40,8 +40,8 @@ class ScoreMetrics:
 class ScoreCounter:
     """The metrics of scores that come in blocks; `kind` is "logits" or "probabilities".
 
-    Memory: with `auc`, the scores, up to `memory` bytes; past that they go to a temporary file (see
-    `ColumnStore`). Without, a few MiB.
+    Memory: the scores, up to `memory` bytes; past that they go to a temporary file (see
+    `ColumnStore`).
     """
 
     def __init__(
@@ -51,13 +51,12 @@ class ScoreCounter:
         *,
         topk: Sequence[int] = (1, 5),
         ece_bins: int = 15,
-        auc: bool = True,
         memory: int = MEMORY,
     ) -> None:
         self._num_classes = num_classes
         self._kind = kind
         self._topk = tuple(topk)
-        self._columns = ColumnStore(num_classes, memory) if auc else None
+        self._columns = ColumnStore(num_classes, memory)
         self._labels: list[NDArray[np.int32]] = []
         self._n = 0
         self._rank_counts = np.zeros(num_classes, np.int64)
@@ -73,9 +72,8 @@ class ScoreCounter:
         for start in range(0, len(label), rows):
             part = slice(start, start + rows)
             self._add(label[part], scores[part])
-        if self._columns is not None:
-            self._columns.add(scores)
-            self._labels.append(label.astype(np.int32))
+        self._columns.add(scores)
+        self._labels.append(label.astype(np.int32))
         self._n += len(label)
 
     def result(self) -> ScoreMetrics:
@@ -99,7 +97,7 @@ class ScoreCounter:
         return total / self._n if self._n and np.isfinite(total) else None
 
     def _ranking(self) -> tuple[Ranking | None, str | None]:
-        if self._columns is None or not self._n:
+        if not self._n:
             return None, None
         if self._columns.skipped is not None:
             return None, self._columns.skipped

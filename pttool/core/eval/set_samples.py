@@ -88,10 +88,13 @@ def _differs(
     key = shard.keys.pred or shard.keys.beside
     if key is None or scores is None or rules.score_kind is None:
         return None
+    column = columns[key]
+    if isinstance(column, list) or column.shape != scores.shape:
+        return None
     unread = Refusals()
-    saved = as_sets(columns[key], Place(shard.table.name, key, 0), unread)
+    saved = as_sets(column, Place(shard.table.name, key, 0), unread)
     threshold = THRESHOLD if rules.threshold is None else rules.threshold
-    if unread or saved.shape != scores.shape:
+    if unread:
         return None
     return np.asarray((saved != predicted(scores, rules.score_kind, threshold)).any(axis=1))
 

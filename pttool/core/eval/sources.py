@@ -1,11 +1,11 @@
 """Where bytes come from: a file, or a copy of a stream, to be read again."""
 
+import contextlib
 import os
-import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -13,6 +13,7 @@ from typing import BinaryIO, Literal
 from pttool.errors import InputError, UnavailableError
 
 FileArgument = Path | Literal["-"]
+PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Source:
             with self.open() as stream:
                 return stream.read(count)
         except OSError as error:
-            raise InputError(f"{self.name}: {error.strerror}", _hint(error)) from error
+            raise unreadable(self.name, error) from error
 
 
 def source_of(file: FileArgument) -> Source:
@@ -49,7 +50,7 @@ def source_of(file: FileArgument) -> Source:
             with path.open("rb") as stream:
                 return _copied(str(path), path.suffix.lower(), stream)
         except OSError as error:
-            raise InputError(f"{path}: {error.strerror}", _hint(error)) from error
+            raise unreadable(str(path), error) from error
     source = Source(str(path), path.suffix.lower(), lambda: path.open("rb"))
     if not source.head(1):
         raise InputError(f"{path}: is empty", "copy or save it again")
@@ -75,10 +76,48 @@ def is_stream(file: FileArgument) -> bool:
     return True
 
 
-def _hint(error: OSError) -> str:
+@contextlib.contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Tell what the system refuses while a file is read, as a disk that fails, by the file."""
+    try:
+        yield
+    except OSError as error:
+        raise unreadable(name, error) from error
+
+
+def unreadable(name: str, error: OSError) -> InputError:
+    """Return the error of a file that the system can't read."""
+    hint = "check the path of the file"
     if isinstance(error, PermissionError):
-        return "ask its owner for permission to read it"
-    return "check the path of the file"
+        hint = "ask its owner for permission to read it"
+    return InputError(f"{name}: {error.strerror or error}", hint)
+
+
+@contextlib.contextmanager
+def spooled(stream: BinaryIO, name: str) -> Iterator[BinaryIO]:
+    """Yield a copy of the rest of a stream, in a temporary file that can be seeked.
+
+    Raises UnavailableError where there is no room for it; what reading raises is passed on.
+    """
+    with contextlib.ExitStack() as stack:
+        with _room(name):
+            copy = stack.enter_context(tempfile.TemporaryFile())
+        while piece := stream.read(PIECE):
+            with _room(name):
+                copy.write(piece)
+        with _room(name):
+            copy.flush()
+        yield copy
+
+
+@contextlib.contextmanager
+def _room(name: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        message = f"{name}: can't be kept in a temporary file: {error.strerror}"
+        hint = "make room, or point TMPDIR at a larger disk"
+        raise UnavailableError(message, hint) from error
 
 
 def _copied(name: str, suffix: str, stream: BinaryIO) -> Source:
@@ -86,14 +125,8 @@ def _copied(name: str, suffix: str, stream: BinaryIO) -> Source:
 
     The descriptor of the copy stays open until the process ends, and the disk is freed then.
     """
-    try:
-        with tempfile.TemporaryFile() as copy:
-            shutil.copyfileobj(stream, copy)
-            copy.flush()
-            descriptor = os.dup(copy.fileno())
-    except OSError as error:
-        message = f"{name}: can't be kept in a temporary file: {error.strerror}"
-        raise UnavailableError(message, "save it to a file and name that") from error
+    with reading(name), spooled(stream, name) as copy:
+        descriptor = os.dup(copy.fileno())
 
     def reopen() -> BinaryIO:
         stream = os.fdopen(os.dup(descriptor), "rb")

@@ -13,7 +13,7 @@ from pttool.core.eval.tables import Column, Columns, Table
 from pttool.errors import InputError
 
 LONGEST_LINE = 1 << 26
-BLOCK_CELLS = 1 << 20  # of one column of lists: a block of wide rows is cut to this
+BLOCK_CELLS = 1 << 20  # a block of wide rows is cut to so many numbers
 LISTS_HINT = "give each sample one number per class: a score, or 0 or 1 (not class numbers)"
 Reopen = Callable[[], BinaryIO]
 Rows = Iterator[tuple[Any, ...]]
@@ -46,8 +46,8 @@ def jsonl_table(name: str, reopen: Reopen) -> Table:
         first = next(_objects(stream, name), (0, {}))[1]
 
     def read(wanted: Sequence[str], rows: int) -> Iterator[Columns]:
-        widest = max((len(first[k]) for k in wanted if isinstance(first.get(k), list)), default=1)
-        rows = max(1, min(rows, BLOCK_CELLS // max(widest, 1)))
+        cells = _cells([first[key] for key in wanted if isinstance(first.get(key), list)])
+        rows = max(1, min(rows, BLOCK_CELLS // max(cells, 1)))
         with _text(reopen) as stream:
             picked = (_pick(found, line, wanted, name) for line, found in _objects(stream, name))
             for columns in _transposed(picked, rows):
@@ -58,6 +58,18 @@ def jsonl_table(name: str, reopen: Reopen) -> Table:
 
     wide = frozenset(key for key, value in first.items() if isinstance(value, list))
     return Table(name, tuple(first), {}, wide, read)
+
+
+def _cells(lists: Sequence[Any]) -> int:
+    """Return how many values lie in lists, and in the lists in them."""
+    count, left = 0, list(lists)
+    while left:
+        value = left.pop()
+        if isinstance(value, list):
+            left.extend(value)
+        else:
+            count += 1
+    return count
 
 
 def column_of(values: Sequence[Any], what: str) -> Column:

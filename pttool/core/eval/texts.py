@@ -46,17 +46,24 @@ def cell_of(name: str, *, excel: bool) -> str:
 
 
 def markdown(
-    rows: Sequence[ClassRow], total: ClassRow, pairs: Sequence[Pair], *, digits: int
+    rows: Sequence[ClassRow],
+    total: ClassRow,
+    pairs: Sequence[Pair],
+    *,
+    digits: int,
+    with_iou: bool = False,
 ) -> Iterator[str]:
     """Yield the lines of a table in GitHub's Markdown, and of one of the pairs if there are any."""
-    yield "| Class | Label | Samples | Precision | Recall | F1 | Confused with |\n"
-    yield "|---|---:|---:|---:|---:|---:|---|\n"
+    title, line, none = (" IoU |", "---:|", " |") if with_iou else ("", "", "")
+    yield f"| Class | Label | Samples | Precision | Recall | F1 |{title} Confused with |\n"
+    yield f"|---|---:|---:|---:|---:|---:|{line}---|\n"
     for row in rows:
         name = _for_markdown(row.name)
         confused = _for_markdown(_confused(row))
         scores = " | ".join(_scores(row, digits))
+        scores += f" | {row.iou:.{digits}f}" if with_iou else ""
         yield f"| {name} | {row.label} | {row.support} | {scores} | {confused} |\n"
-    yield f"| **All** | | {total.support} | {' | '.join(_scores(total, digits))} | |\n"
+    yield f"| **All** | | {total.support} | {' | '.join(_scores(total, digits))} |{none} |\n"
     if pairs:
         yield "\n| Label | Predicted | Samples |\n|---|---|---:|\n"
     for pair in pairs:

@@ -33,11 +33,22 @@ def torch_table(name: str, reopen: Callable[[], BinaryIO]) -> Table:
         columns = {key: _column(values[key], f"{name}: {key}") for key in wanted}
         widths = [c[:1].nbytes for c in columns.values() if isinstance(c, np.ndarray)]
         rows = max(1, min(rows, BLOCK_BYTES // max([1, *widths])))
-        count = min(len(column) for column in columns.values())
+        count = _one_length(name, columns)
         for start in range(0, count, rows):
             yield {key: column[start : start + rows] for key, column in columns.items()}
 
     return Table(name, tuple(values), shapes, wide, read)
+
+
+def _one_length(name: str, columns: Columns) -> int:
+    (first, column), *others = columns.items()
+    for key, other in others:
+        if len(other) != len(column):
+            raise InputError(
+                f"{name}: {first} has {len(column)} rows, {key} has {len(other)}",
+                "they need one entry per sample each",
+            )
+    return len(column)
 
 
 def _load(name: str, reopen: Callable[[], BinaryIO]) -> Any:

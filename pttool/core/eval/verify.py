@@ -23,6 +23,14 @@ def largest_difference(evaluation: Evaluation, again: Predictions) -> tuple[str,
         import sklearn.metrics  # noqa: F401
     except ModuleNotFoundError as error:
         raise UnavailableError("--verify needs scikit-learn", "pip install scikit-learn") from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn's words on what is 0/0, and on sums near 1
+        differences = _differences(evaluation, again)
+    name = max(differences, key=lambda metric: differences[metric])
+    return name, differences[name]
+
+
+def _differences(evaluation: Evaluation, again: Predictions) -> Differences:
     blocks = list(again.blocks)
     label = np.concatenate([block.label for block in blocks])
     prediction = np.concatenate([block.prediction for block in blocks])
@@ -32,8 +40,7 @@ def largest_difference(evaluation: Evaluation, again: Predictions) -> tuple[str,
         together = np.concatenate(scores)
         differences |= _of_ranking(evaluation, label, together)
         differences |= _of_probabilities(evaluation, label, together)
-    name = max(differences, key=lambda metric: differences[metric])
-    return name, differences[name]
+    return differences
 
 
 def _of_labels(
@@ -79,12 +86,10 @@ def _of_probabilities(
     elif scores.dtype == np.float16:  # which loses what its sum shows
         return {}
     differences: Differences = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that the sums aren't 1 to the last digit
-        every = np.arange(scores.shape[1])
-        if ours.log_loss is not None:
-            theirs = float(metrics.log_loss(label, scores, labels=every))
-            differences["log_loss"] = abs(theirs - ours.log_loss)
+    every = np.arange(scores.shape[1])
+    if ours.log_loss is not None:
+        theirs = float(metrics.log_loss(label, scores, labels=every))
+        differences["log_loss"] = abs(theirs - ours.log_loss)
     if ours.brier is not None:
         own = label[:, None] == every
         theirs = float(((own - scores.astype(np.float64)) ** 2).sum(1).mean())

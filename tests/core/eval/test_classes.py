@@ -116,3 +116,13 @@ def read_or_refused(path: Path) -> tuple[dict[int, str], str]:
         return read_classes(path), ""
     except InputError as error:
         return {}, error.message
+
+
+@pytest.mark.parametrize(
+    ("text", "key"), [('{"cat": 0, "dog": 1, "cat": 2}', "'cat'"), ('{"0": "a", "0": "b"}', "'0'")]
+)
+def test_a_key_that_stands_twice_in_json_is_refused(tmp_path: Path, text: str, key: str) -> None:
+    path = tmp_path / "names.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=f"the key {key} stands there 2 times"):
+        read_classes(path)

@@ -1,5 +1,6 @@
 """Saved predictions: what is read, what is refused, and with which words."""
 
+import errno
 import io
 import json
 import os
@@ -16,7 +17,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pttool.core.eval.formats import open_table
 from pttool.core.eval.predictions import open_predictions
+from pttool.core.eval.sources import Source
 from pttool.core.eval.types import Predictions
 from pttool.errors import InputError, PttoolError, UnavailableError, UsageError
 
@@ -482,3 +485,134 @@ def test_too_few_names_are_counted() -> None:
 def test_lists_of_different_lengths_in_a_pt_file_are_refused() -> None:
     torch.save({"label": [0, 1, 2], "prediction": [0, 1]}, "preds.pt")
     assert "label has shape (3,), prediction has (2,)" in refusal("preds.pt").message
+
+
+def test_maps_that_are_stored_column_by_column_are_read_as_they_are() -> None:
+    maps = np.random.default_rng(0).integers(0, 9, (5, 3, 2))
+    npz(label=np.asfortranarray(maps), prediction=maps)
+    for rows in (6, 12, 1000):
+        label, prediction = read(opened("preds.npz", task="pixels", block_rows=rows))
+        assert label == prediction == maps.reshape(-1).tolist()
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"), [("<U0", "(100000000000000,)"), ("<i8", "(100000000000000, 0)")]
+)
+def test_rows_of_no_bytes_are_refused(kind: str, shape: str) -> None:
+    """A header may claim any number of them: reading went on for ever."""
+    text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+    header = text.encode().ljust(117) + b"\n"
+    Path("y.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    for task in ("classes", "multilabel", "pixels"):
+        with pytest.raises(PttoolError, match=r"rows of 0 bytes|has shape"):
+            list(open_predictions([], true="y.npy", pred="y.npy", task=task).blocks)
+
+
+def test_names_of_digits_and_underscores_are_names() -> None:
+    write("a.csv", "label,prediction\n0_1,0_0\n0_0,0_0\n")
+    write("names.txt", "0_1\n0_0\n")
+    assert read(opened("a.csv", classes=Path("names.txt"))) == ([0, 1], [1, 1])
+    predictions = opened("a.csv")
+    assert predictions.names == {0: "0_0", 1: "0_1"}
+    assert read(predictions) == ([1, 0], [0, 0])
+    write("b.csv", "label,prediction\n\u0661,\u0660\n")
+    assert opened("b.csv").names == {0: "\u0660", 1: "\u0661"}
+
+
+def test_a_name_comes_before_the_number_that_it_is() -> None:
+    write("names.txt", "1e0\n0.0e0\n")
+    write("a.csv", "label,prediction\n1e0,0.0e0\n")
+    assert read(opened("a.csv", classes=Path("names.txt"))) == ([0], [1])
+    assert read(opened("a.csv")) == ([1], [0])
+
+
+def test_columns_of_a_pt_file_are_never_cut_to_the_shortest() -> None:
+    torch.save({"label": [0, 1, 0], "scores": [[0.0, 1.0], [1.0, 0.0]]}, "preds.pt")
+    assert "label has 3 rows, scores has 2" in refusal("preds.pt").message
+
+
+def test_a_flat_prediction_beside_the_scores_of_label_sets_is_left_unread() -> None:
+    write(
+        "a.jsonl",
+        '{"label": [0, 1], "prediction": [0, 1], "scores": [0.1, 0.9]}\n'
+        '{"label": [0, 1], "prediction": 5, "scores": [0.1, 0.9]}\n',
+    )
+    predictions = opened("a.jsonl", task="multilabel", threshold=0.5, block_rows=1)
+    assert len(read(predictions)[0]) == 2
+
+
+def test_blocks_are_as_large_as_their_rows_are_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    scores = np.random.default_rng(0).random((6000, 200))
+    columns = arrow.table({"label": [0] * 6000, "scores": scores.tolist()})
+    pytest.importorskip("pyarrow.parquet").write_table(columns, "wide.parquet")
+    table = open_table(Path("wide.parquet"))
+    sizes = [len(block["scores"]) for block in table.read(("label", "scores"), 1 << 18)]
+    assert sum(sizes) == 6000
+    assert max(sizes) * 201 * 8 <= 1 << 23
+    assert max(sizes) > 1 << 10
+    monkeypatch.setattr("pttool.core.eval.text_files.BLOCK_CELLS", 100)
+    line = json.dumps({"label": [[0] * 5] * 5, "prediction": [[0] * 5] * 5})
+    table = open_table(Path(write("maps.jsonl", f"{line}\n" * 5)))
+    assert [len(block["label"]) for block in table.read(("label", "prediction"), 99)] == [2, 2, 1]
+
+
+@pytest.mark.parametrize("name", ["preds.npz", "y.npy"])
+def test_a_full_disk_is_told_as_such(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = np.asfortranarray(np.ones((4, 3)))
+    npz(label=LABEL, scores=scores)
+    np.save("y.npy", np.array(LABEL))
+    np.save("s.npy", scores)
+    full = Path("/dev/full")
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda: full.open("r+b", buffering=0))
+    files, keys = ([name], {}) if name == "preds.npz" else ([], {"true": name, "scores": "s.npy"})
+    error = refusal(*files, **keys)
+    assert isinstance(error, UnavailableError)
+    assert "can't be kept in a temporary file: No space left" in error.message
+
+
+class FailingDisk(io.BytesIO):
+    """A file of which nothing past the first 64 KiB can be read."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.tell() >= 1 << 16:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().read(size)
+
+    read1 = read
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".npy"])
+def test_a_disk_that_fails_is_told_by_the_file(
+    suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = '{"label": 0, "prediction": 0}\n' if suffix == ".jsonl" else "0,0\n"
+    content = f"{'label,prediction' * (suffix == '.csv')}\n{row * 50_000}".encode()
+    if suffix == ".npy":
+        np.save("y.npy", np.zeros(200_000))
+        content = Path("y.npy").read_bytes()
+    source = Source(f"bad{suffix}", suffix, lambda: FailingDisk(content))
+    monkeypatch.setattr("pttool.core.eval.formats.source_of", lambda file: source)
+    keys = {"true": "y", "pred": "y"} if suffix == ".npy" else {}
+    files = [] if suffix == ".npy" else ["bad"]
+    error = refusal(*files, **keys, block_rows=100)
+    assert isinstance(error, InputError)
+    assert f"bad{suffix}: Input/output error" in error.message
+
+
+def test_maps_under_the_names_of_scores_and_indices_can_be_named() -> None:
+    maps = np.array([[[0, 1], [1, 0]]])
+    npz(label=maps, outputs=maps, index=1 - maps)
+    assert read(opened("preds.npz", task="pixels", pred="outputs"))[1] == [0, 1, 1, 0]
+    assert read(opened("preds.npz", task="pixels", pred="index"))[1] == [1, 0, 0, 1]
+    error = refusal("preds.npz", task="pixels", scores="outputs")
+    assert "--scores: of pixels only classes are read" in error.message
+
+
+def test_a_prediction_beside_the_scores_of_a_later_shard_is_compared() -> None:
+    npz("a1.npz", label=LABEL, logits=LOGITS)
+    npz("a2.npz", label=LABEL, prediction=[0, 1, 1, 0], logits=LOGITS)
+    predictions = opened("a1.npz", "a2.npz")
+    read(predictions)
+    assert predictions.beside is not None
+    assert (predictions.beside.n, predictions.beside.differing) == (4, 1)
