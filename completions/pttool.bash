@@ -488,15 +488,15 @@ _pttool_describe() {
         arguments=(@file)
         options=(
             --dtype=bf16,fp16,fp32,fp64,bfloat16,float16,float32,float64,float8_e4m3fn,float8_e5m2
-            -o=@file --output=@file --force --filter=@nothing --json --ndjson --csv --tsv
-            --no-header -h --help
+            -o=@file --output=@file --force --key=@nothing --filter=@nothing --json --ndjson
+            --csv --tsv --no-header -h --help
         )
         ;;
     'pttool ckpt shard')
         arguments=(@file)
         options=(
-            -o=@folder --output=@folder --max-size=@nothing --torch --json --ndjson --csv --tsv
-            --no-header -h --help
+            -o=@folder --output=@folder --key=@nothing --max-size=@nothing --torch --json
+            --ndjson --csv --tsv --no-header -h --help
         )
         ;;
     'pttool ckpt merge')

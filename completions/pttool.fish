@@ -690,6 +690,7 @@ function __pttool_describe --no-scope-shadowing
                 '-o=@file  The file to write' \
                 '--output=@file  The file to write' \
                 '--force  Replace FILE if it exists' \
+                '--key=@nothing  Take the weights under this dotted key, as ema' \
                 '--filter=@nothing  Cast only names that match; the others stay' \
                 '--json  Write one JSON document' \
                 '--ndjson  Write one JSON object per row' \
@@ -703,6 +704,7 @@ function __pttool_describe --no-scope-shadowing
             set options \
                 '-o=@folder  The folder to make' \
                 '--output=@folder  The folder to make' \
+                '--key=@nothing  Take the weights under this dotted key, as ema' \
                 '--max-size=@nothing  Largest shard, as 5GB or 200MiB' \
                 '--torch  Write files of torch (.bin), not safetensors' \
                 '--json  Write one JSON document' \

@@ -115,6 +115,7 @@ def cast(
     *,
     dtype: Annotated[CastType, Option("--dtype", help="The floating-point type to cast to.")],
     new: NewFileOptions,
+    key: Key = None,
     filter: Annotated[
         str | None,
         Option(
@@ -139,7 +140,7 @@ def cast(
     from pttool.core.ckpt.cast import cast as cast_weights
 
     with readable(file, say=note) as path:
-        report = cast_weights(path, dtype.value, out, filter=filter)
+        report = cast_weights(path, dtype.value, out, key=key, filter=filter)
     emit("ckpt cast", report, destination)
 
 
@@ -150,6 +151,7 @@ def shard(
         Path | None,
         Option("-o", "--output", metavar="DIR", help="The folder to make.", show_default=False),
     ] = None,
+    key: Key = None,
     max_size: Annotated[
         str, Option("--max-size", metavar="SIZE", help="Largest shard, as 5GB or 200MiB.")
     ] = "5GB",
@@ -172,7 +174,7 @@ def shard(
 
     size = parse_size(max_size)
     with readable(file, say=note) as path:
-        report = split(path, out, max_size=size, safetensors=not torch)
+        report = split(path, out, max_size=size, key=key, safetensors=not torch)
     emit("ckpt shard", report, destination)
 
 

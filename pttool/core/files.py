@@ -39,11 +39,12 @@ def check_writable(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> N
 
 
 @contextlib.contextmanager
-def complete_or_absent(path: Path) -> Iterator[BinaryIO]:
+def complete_or_absent(path: Path, like: Path | None = None) -> Iterator[BinaryIO]:
     """Yield a binary file that takes the name `path` only when the block ends without an error.
 
     A temporary file in the same folder, flushed and synced, then renamed; the mode of a replaced
-    file is kept, and a link is followed. A device or pipe is written directly.
+    file is kept, else a new one has the mode of the file that it is made from, `like`. A link is
+    followed. A device or pipe is written directly.
     """
     if _is_device(path):
         with path.open("wb") as stream:
@@ -53,7 +54,7 @@ def complete_or_absent(path: Path) -> Iterator[BinaryIO]:
     descriptor, name = tempfile.mkstemp(prefix=".pttool-", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            os.chmod(name, _mode_for(target))
+            os.chmod(name, _mode_for(target, like))
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -65,9 +66,9 @@ def complete_or_absent(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def written(path: Path) -> Iterator[BinaryIO]:
+def written(path: Path, like: Path | None = None) -> Iterator[BinaryIO]:
     """As `complete_or_absent`; raises UnavailableError for what the system refuses, as no room."""
-    with explained(path), complete_or_absent(path) as stream:
+    with explained(path), complete_or_absent(path, like) as stream:
         yield stream
 
 
@@ -95,9 +96,11 @@ def _is_device(path: Path) -> bool:
     return path.exists() and not path.is_file()
 
 
-def _mode_for(target: Path) -> int:
-    with contextlib.suppress(FileNotFoundError):
-        return stat.S_IMODE(target.stat().st_mode)
+def _mode_for(target: Path, like: Path | None) -> int:
+    for file in (target, like):
+        # What stands for a pipe or standard input has no mode that anybody chose.
+        if file is not None and file.parts[1:2] != ("dev",) and file.is_file():
+            return stat.S_IMODE(file.stat().st_mode)
     umask = os.umask(0)
     os.umask(umask)
     return 0o666 & ~umask

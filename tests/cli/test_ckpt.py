@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -300,3 +301,29 @@ def test_lists_that_name_nothing_or_are_of_another_kind(pttool: Pttool, tmp_path
     (tmp_path / "empty").write_bytes(b"")
     assert_refused(pttool("ckpt", "scan", "--files-from", "nul"), 2, "add -0")
     assert_refused(pttool("ckpt", "scan", "--files-from", "empty"), 2, "names no files")
+
+
+def test_what_the_note_records_of_a_zip_say_names_no_tensor(pttool: Pttool, tmp_path: Path) -> None:
+    """The keys of a ParameterList are what torch writes into its own small records."""
+    torch.save({"0": torch.ones(2), "1": torch.ones(3), "64": torch.ones(1)}, tmp_path / "l.pt")
+    assert pttool("ckpt", "extract", "l.pt", "-o", "o.pt").returncode == 0
+    assert list(torch.load(tmp_path / "o.pt")) == ["0", "1", "64"]
+
+
+def test_a_private_file_stays_private(pttool: Pttool, tmp_path: Path) -> None:
+    torch.save({"module.w": torch.ones(2)}, tmp_path / "m.pt")
+    (tmp_path / "m.pt").chmod(0o600)
+    for verb, out in (
+        ("convert-cpu", "c.pt"),
+        ("strip-dataparallel", "s.pt"),
+        ("extract", "e.pt"),
+        ("to-safetensors", "t.safetensors"),
+    ):
+        assert pttool("ckpt", verb, "m.pt", "-o", out).returncode == 0
+        assert (tmp_path / out).stat().st_mode & 0o777 == 0o600
+
+
+def test_numbers_of_numpy_are_shown(pttool: Pttool, tmp_path: Path) -> None:
+    torch.save({"best": np.float64(0.5), "step": np.int64(7)}, tmp_path / "m.pt")
+    found = _json(pttool("ckpt", "inspect", "m.pt", "--json"))
+    assert {item["key"]: item["value"] for item in found["items"]} == {"best": 0.5, "step": 7}

@@ -31,7 +31,9 @@ SAFETENSORS_SUFFIX = ".safetensors"
 TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt")
 
 
-def cast(path: Path, dtype: str, out: Path, *, filter: str | None = None) -> Report:
+def cast(
+    path: Path, dtype: str, out: Path, *, key: str | None = None, filter: str | None = None
+) -> Report:
     """Write the weights of a checkpoint, those of floating types as `dtype`.
 
     Which ones is told as in `extract`; only names that match the glob `filter` are cast. Integers,
@@ -40,7 +42,7 @@ def cast(path: Path, dtype: str, out: Path, *, filter: str | None = None) -> Rep
     `extract` does, UsageError for no floating type, UnavailableError without torch.
     """
     target = floating_type(dtype)
-    selection = select(path)
+    selection = select(path, key=key)
     chosen = selection.tensors if filter is None else filtered(selection.tensors, filter)
     casting = Casting(frozenset(name for name, _ in chosen), target)
     write = _write_safetensors if _is_safetensors(selection, out) else _write_torch
@@ -65,7 +67,7 @@ def _write_torch(
     left_out = [named for named in selection.tensors if not is_writable(named)]
     tensors = without(selection, left_out)
     layout = laid_out(tensors, compact=True, casting=casting)
-    with written(out) as stream:
+    with written(out, selection.checkpoint.path) as stream:
         write_state_dict(stream, layout, stem=out.stem)
     return layout.tensors, left_out_note(left_out)
 
@@ -78,7 +80,7 @@ def _write_safetensors(
     entries = entries_of(kept, selection.checkpoint.path, casting)
     check_room(out, sum(entry.size_bytes for entry in entries))
     metadata = {**selection.metadata, **tied, **FOR_TORCH}
-    with written(out) as stream:
+    with written(out, selection.checkpoint.path) as stream:
         write_safetensors(stream, entries, metadata, selection.checkpoint.path)
     dtypes = {entry.name: entry.dtype for entry in entries}
     cast_to = tuple((name, replace(tensor, dtype=dtypes[name])) for name, tensor in kept)

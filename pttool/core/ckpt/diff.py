@@ -13,8 +13,8 @@ from pttool.core.ckpt.comparing.prefixes import better_prefix
 from pttool.core.ckpt.files.words import listed
 from pttool.core.ckpt.reading import read
 from pttool.core.ckpt.tensors.paths import MODULE_PARTS, dotted, name_of
-from pttool.core.ckpt.types import Checkpoint, Format, Tensor, Value
-from pttool.core.ckpt.weights.model_weights import model_weights
+from pttool.core.ckpt.types import Checkpoint, Tensor, Value
+from pttool.core.ckpt.weights.model_weights import WITH_TIES, model_weights
 from pttool.core.report import Column, Report
 from pttool.errors import CheckFailedError
 
@@ -41,8 +41,6 @@ FOOTER = (
     Column("only_a", "Only in A", "count"),
     Column("only_b", "Only in B", "count"),
 )
-# Whose metadata names more tensors than the file holds.
-WITH_TIES = (Format.SAFETENSORS, Format.SHARDED)
 ROOT = "(root)"
 HIDDEN_ENDS = tuple((part,) for part in MODULE_PARTS)
 

@@ -36,7 +36,7 @@ def extract(
     left_out = [named for named in selection.tensors if not is_writable(named)]
     tensors = without(selection, left_out)
     layout = laid_out(tensors, compact=compact)
-    with written(out) as stream:
+    with written(out, path) as stream:
         write_state_dict(stream, layout, stem=out.stem)
     notes = (
         *selection.notes,

@@ -145,7 +145,8 @@ def _size(tensors: list[Tensor]) -> int:
 def _most_wasteful(checkpoint: Checkpoint) -> str:
     """Return the name of a tensor whose storage has the most bytes that none reaches."""
     storages = _storages(checkpoint).values()
-    return name_of(max(storages, key=lambda tensors: _size(tensors) - _reached(tensors))[0])
+    most = max(storages, key=lambda tensors: _size(tensors) - _reached(tensors))
+    return name_of(most[0]) or "the one tensor"
 
 
 def _stored(checkpoint: Checkpoint) -> int:

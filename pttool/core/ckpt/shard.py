@@ -54,7 +54,14 @@ class _Unit:
     size_bytes: int
 
 
-def shard(path: Path, out_dir: Path, *, max_size: int, safetensors: bool = True) -> Report:
+def shard(
+    path: Path,
+    out_dir: Path,
+    *,
+    max_size: int,
+    key: str | None = None,
+    safetensors: bool = True,
+) -> Report:
     """Write weights into a new folder, in files of at most `max_size` bytes of elements each.
 
     A tensor that is larger has a file of its own. Tied tensors are in one file, or with
@@ -62,7 +69,7 @@ def shard(path: Path, out_dir: Path, *, max_size: int, safetensors: bool = True)
     `to_safetensors` do, UsageError for a folder that exists.
     """
     check_new_folder(out_dir)
-    selection = select(path)
+    selection = select(path, key=key)
     left_out = [] if safetensors else [n for n in selection.tensors if not is_writable(n)]
     tensors = without(selection, left_out)
     tied = tied_names(tensors) if safetensors else {}

@@ -17,9 +17,11 @@ from pttool.core.ckpt.formats.recognition import recognise
 from pttool.core.ckpt.pickles.edits import Edit, edits
 from pttool.core.ckpt.pickles.nodes import Text
 from pttool.core.ckpt.types import Format
+from pttool.core.ckpt.weights.state_dicts import PARALLEL_WRAPPERS
 from pttool.core.report import Column, Report
 from pttool.errors import InputError
 
+PICKLED_WRAPPER = "holds a pickled DataParallel: extract takes its weights, without module."
 FIELDS = ("state_dict", "key", "new_key")
 COLUMNS = (
     Column("state_dict", "State dict", optional=True),
@@ -67,8 +69,10 @@ def strip_dataparallel(
         if not dry_run:
             others: list[list[Edit]] = [[] for _ in opened.inner]
             opened.save([edits(opened.main, changes), *others], target or path)
+        wrapped = any(call.path.endswith(PARALLEL_WRAPPERS) for call in opened.main.calls)
     rows = [(one.state_dict, str(one.text), one.new) for one in renamed]
-    return _report(path, target or path, {g.title: g.names for g in found}, rows, renaming)
+    report = _report(path, target or path, {g.title: g.names for g in found}, rows, renaming)
+    return report.noting(f"{path}: {PICKLED_WRAPPER}") if wrapped else report
 
 
 def _in_safetensors(path: Path, target: Path, renaming: Renaming, *, dry_run: bool) -> Report:

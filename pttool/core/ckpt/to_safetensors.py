@@ -37,7 +37,7 @@ def to_safetensors(
     entries = entries_of(kept, path)
     said = {**selection.metadata, **tied, **FOR_TORCH}
     check_room(out, sum(entry.size_bytes for entry in entries))
-    with written(out) as stream:
+    with written(out, path) as stream:
         write_safetensors(stream, entries, said, path)
     notes = (*selection.notes, *sharing_notes(tied, kept))
     return report(selection, kept, out, notes)

@@ -13,6 +13,6 @@ from pttool.core.report import Report
 def to_torch(path: Path, out: Path) -> Report:
     """Write weights as torch.save would write their state dict. Raises as `extract` does."""
     selection = select(path)
-    with written(out) as stream:
+    with written(out, path) as stream:
         write_state_dict(stream, laid_out(selection.tensors), stem=out.stem)
     return report(selection, selection.tensors, out, selection.notes)

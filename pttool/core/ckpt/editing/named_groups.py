@@ -16,10 +16,13 @@ Place = tuple[Node, ...]
 
 @dataclass(slots=True)
 class Group:
-    """The keys of one dict: those that name parameters, those of its metadata, and all others."""
+    """The keys of one dict: those that name parameters (in order, and `known` by their texts),
+    those of its metadata, and all others.
+    """
 
     path: Place
     names: list[Text] = field(default_factory=list)
+    known: set[str] = field(default_factory=set)
     metadata: list[Text] = field(default_factory=list)
     others: set[str] = field(default_factory=set)
 
@@ -44,6 +47,7 @@ def groups(opened: Editable) -> list[Group]:
             group = found.setdefault(tensor.path[:index], Group(tensor.path[:index]))
             if not group.names or group.names[-1].at != tensor.path[index].at:
                 group.names.append(tensor.path[index])
+                group.known.add(str(tensor.path[index]))
     leaves: tuple[Tensor | Value, ...] = (*opened.tensors, *opened.values)
     for leaf in leaves:
         for index, key in enumerate(leaf.path):
@@ -75,5 +79,5 @@ def _note_other(group: Group, leaf: Tensor | Value, index: int, key: Node) -> No
         known = group.metadata and isinstance(name, Text) and group.metadata[-1].at == name.at
         if isinstance(name, Text) and not known:
             group.metadata.append(name)
-    elif isinstance(key, str) and key != "@state" and key not in group.names:
+    elif isinstance(key, str) and key != "@state" and key not in group.known:
         group.others.add(str(key))

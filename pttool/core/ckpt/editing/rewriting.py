@@ -30,7 +30,7 @@ def spliced(source: Path, target: Path, edits: Sequence[Edit]) -> None:
     if all(len(edit.content) == edit.stop - edit.start for edit in edits):
         patched(source, target, [Patch(edit.start, edit.content) for edit in edits])
         return
-    with opened(source) as reader, written(target) as stream:
+    with opened(source) as reader, written(target, source) as stream:
         position = end = 0
         rest = Edit(os.fstat(reader).st_size, 0, b"")
         for edit in (*edits, rest):
@@ -49,7 +49,7 @@ def rezipped(
 
     Torch computes offsets from the `alignment` that the file was written with.
     """
-    with written(target) as stream:
+    with written(target, directory.path) as stream:
         writer = ZipWriter(stream, alignment)
         for other in directory.entries:
             if other is entry:

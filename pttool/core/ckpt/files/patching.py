@@ -34,7 +34,7 @@ def patched_copy(source: Path, target: Path, patches: Sequence[Patch]) -> None:
     `target` appears complete or not at all; a pipe is written in order. Raises InputError for a
     source that can't be read or is too short, UnavailableError for a target that can't be written.
     """
-    with opened(source) as file, written(target) as stream:
+    with opened(source) as file, written(target, source) as stream:
         size = os.fstat(file).st_size
         ordered = _ordered(patches, size, source)
         if not stream.seekable():

@@ -1,5 +1,6 @@
 """Values of a checkpoint that are no tensors, as JSON and in words."""
 
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,11 @@ LONGEST_SHOWN = 8
 # Containers in containers: deeper ones are said in words, or not at all.
 DEEPEST_LIST = 3
 DEEPEST_SHOWN = 3
+# numpy's codes of numbers, and struct's.
+SCALAR_LAYOUTS = {
+    "f8": "d", "f4": "f", "f2": "e", "b1": "?",
+    "i8": "q", "i4": "i", "i2": "h", "i1": "b", "u8": "Q", "u4": "I", "u2": "H", "u1": "B",
+}  # fmt: skip
 # Letters of numpy's type codes.
 ARRAY_KINDS = {"f": "float", "i": "int", "u": "uint", "c": "complex", "b": "bool"}
 
@@ -60,6 +66,8 @@ def json_value(node: Node, depth: int = 0) -> Any:
             return [json_value(item, depth + 1) for item in node]
         case Dict():
             return {}
+        case Call() if is_array(node) and (found := numpy_scalar(node)) is not None:
+            return found
     return in_words(node)
 
 
@@ -81,13 +89,33 @@ def in_words(node: Node, depth: int = 0) -> str:
         case tuple():
             return _listed(node, depth)
         case Call() if is_array(node):
-            found = array_type(node)
+            scalar, found = numpy_scalar(node), array_type(node)
+            if scalar is not None:
+                return str(scalar)
             return "" if found is None else f"{found[0]} {list(found[1])}"
         case Call():
             return f"{type_name(node)}({_arguments(node, depth)})"
         case Persistent():
             return "a storage"
     return str(node)
+
+
+def numpy_scalar(node: Call) -> float | int | bool | None:
+    """Return the number that a pickled numpy scalar is, or None for anything else.
+
+    Source: numpy.generic.__reduce__, which calls scalar(dtype, bytes).
+    """
+    args = node.args if isinstance(node.args, tuple) else ()
+    if not node.path.endswith(".scalar") or len(args) != 2 or not isinstance(args[0], Call):
+        return None
+    dtype, raw = args
+    code = dtype.args[0] if isinstance(dtype.args, tuple) and dtype.args else None
+    layout = SCALAR_LAYOUTS.get(code) if isinstance(code, str) else None
+    if layout is None or not isinstance(raw, bytes) or len(raw) != struct.calcsize(layout):
+        return None
+    is_big = isinstance(dtype.state, tuple) and dtype.state[1:2] == (">",)
+    number: float | int | bool = struct.unpack(f"{'>' if is_big else '<'}{layout}", raw)[0]
+    return number
 
 
 def array_type(node: Call) -> tuple[str, tuple[int, ...]] | None:

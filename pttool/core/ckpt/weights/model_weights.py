@@ -10,6 +10,9 @@ from pttool.errors import InputError, UsageError
 
 # Where torch.export keeps tensors that are no part of the state dict.
 CONSTANTS = "/data/constants/"
+# Whose metadata names more tensors than the file holds; and what else it says by custom.
+WITH_TIES = (Format.SAFETENSORS, Format.SHARDED)
+NO_NAMES = ("format", "shards", "total_size")
 
 
 def model_weights(checkpoint: Checkpoint, key: str | None = None) -> Weights:
@@ -27,6 +30,8 @@ def model_weights(checkpoint: Checkpoint, key: str | None = None) -> Weights:
     weights = find_weights(checkpoint, key)
     if checkpoint.format is Format.EXPORTED:
         return Weights((), tuple(named for named in weights.tensors if not _is_constant(named[1])))
+    if checkpoint.format not in WITH_TIES:
+        return weights
     known = dict(weights.tensors)
     tied = tied_in(checkpoint.facts, known)
     return replace(weights, tensors=(*weights.tensors, *((n, known[k]) for n, k in tied.items())))
@@ -37,8 +42,8 @@ def tied_in(metadata: Mapping[str, str], names: Collection[str]) -> dict[str, st
 
     Source: safetensors.torch.save_model, which keeps tensors that share their elements once.
     """
-    held = set(names)
-    return {name: kept for name, kept in metadata.items() if kept in held and name not in held}
+    held = {*names, *NO_NAMES}
+    return {name: kept for name, kept in metadata.items() if kept in names and name not in held}
 
 
 def _distributed(checkpoint: Checkpoint, key: str | None) -> Weights:
