@@ -102,7 +102,9 @@ def _bits(value: Any) -> Any:
         return None
     if value.layout is not torch.strided or value.is_quantized or value.is_nested:
         return None
-    return bytes(value.detach().untyped_storage())
+    return (
+        torch.empty(0, dtype=torch.uint8).set_(value.detach().untyped_storage()).numpy().tobytes()
+    )
 
 
 def test_a_gap_of_any_length_is_padded(tmp_path: Path) -> None:
