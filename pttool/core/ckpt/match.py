@@ -8,7 +8,6 @@ from typing import Any
 
 from pttool.core.ckpt.batch import readable
 from pttool.core.ckpt.comparing.prefixes import PrefixChange, Shape, Shapes, better_prefix, renamed
-from pttool.core.ckpt.editing.renaming import Renaming
 from pttool.core.ckpt.reading import read
 from pttool.core.ckpt.tensors.paths import dotted
 from pttool.core.ckpt.weights.model_weights import model_weights
@@ -31,7 +30,6 @@ FOOTER = (
     Column("mismatched", "Of another shape", "count"),
     Column("matched_parameters", "Elements matched", "ratio"),
 )
-NOT_RENAMED = Renaming(prefix="")
 
 
 @dataclass(frozen=True, slots=True)
