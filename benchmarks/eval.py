@@ -37,8 +37,8 @@ print(json.dumps({"s": spent, "cpu_s": usage.ru_utime + usage.ru_stime,
                   "peak": usage.ru_maxrss * 1024, "value": value}))
 """
 OURS_LABELS = """
-from pttool.core.eval.counts import ConfusionCounter
-from pttool.core.eval.metrics import confused, totals
+from pttool.core.eval.measuring.counts import ConfusionCounter
+from pttool.core.eval.measuring.metrics import confused, totals
 start = time.perf_counter()
 counter = ConfusionCounter(classes)
 with open(folder + "/label", "rb") as label, open(folder + "/prediction", "rb") as prediction:
@@ -62,7 +62,7 @@ value = float(per_class[2].mean())
 largest = [row.argsort()[::-1][:6] for row in matrix]
 """
 OURS_SCORES = """
-from pttool.core.eval.score_metrics import ScoreCounter
+from pttool.core.eval.measuring.score_metrics import ScoreCounter
 start = time.perf_counter()
 counter = ScoreCounter(classes, "logits")
 with open(folder + "/label", "rb") as label, open(folder + "/scores", "rb") as scores:
@@ -87,16 +87,16 @@ precisions = [metrics.average_precision_score(label == c, scores[:, c]) for c in
 value = float(np.mean(areas))
 """
 RESAMPLES = """
-from pttool.core.eval.counts import from_arrays
-from pttool.core.eval.intervals import bootstrap
+from pttool.core.eval.measuring.counts import from_arrays
+from pttool.core.eval.trust.intervals import bootstrap
 counts = from_arrays(np.fromfile(folder + "/label", np.int64),
                      np.fromfile(folder + "/prediction", np.int64), classes)
 start = time.perf_counter()
 value = bootstrap(counts, resamples=1000)["macro_f1"][0]
 """
 ROWS_RESAMPLED = """
-from pttool.core.eval.counts import from_arrays
-from pttool.core.eval.metrics import totals
+from pttool.core.eval.measuring.counts import from_arrays
+from pttool.core.eval.measuring.metrics import totals
 label = np.fromfile(folder + "/label", np.int64)
 prediction = np.fromfile(folder + "/prediction", np.int64)
 start = time.perf_counter()
@@ -104,7 +104,7 @@ rows = np.random.default_rng(0).integers(0, n, n)
 value = totals(from_arrays(label[rows], prediction[rows], classes)).macro.f1
 """
 OURS_SETS = """
-from pttool.core.eval.multilabel import SetCounter, SetRanking, set_totals
+from pttool.core.eval.measuring.multilabel import SetCounter, SetRanking, set_totals
 start = time.perf_counter()
 counter, ranking = SetCounter(classes), SetRanking(classes)
 with open(folder + "/label", "rb") as label, open(folder + "/scores", "rb") as scores:

@@ -77,7 +77,7 @@ def report(
     names = read.names()
     made = make(read.open(files, names), options)
     if matrix_file is not None:
-        from pttool.core.eval.matrix import matrix_file as content
+        from pttool.core.eval.writing.matrix import matrix_file as content
 
         cells = content(made.evaluation, matrix_file, normalize=normalize, excel=output.excel)
         emit_text(cells, matrix_file)
@@ -88,7 +88,7 @@ def report(
         note = f"scikit-learn differs by at most {difference:.2g} ({name})"
         made = replace(made, report=made.report.noting(note))
     if destination.format in DOCUMENTS:
-        from pttool.core.eval.documents import document
+        from pttool.core.eval.writing.documents import document
 
         texts = document(
             destination.format.value,

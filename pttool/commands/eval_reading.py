@@ -102,13 +102,13 @@ class ReadOptions:
         """Return the class names, read once even where predictions are read twice."""
         if self.classes is None:
             return None
-        from pttool.core.eval.classes import read_classes
+        from pttool.core.eval.classes.names import read_classes
 
         return read_classes(self.classes)
 
     def open(self, files: list[Path], names: dict[int, str] | None) -> "Predictions":
         """Return the predictions in the files; raises as open_predictions does."""
-        from pttool.core.eval.predictions import open_predictions
+        from pttool.core.eval.samples.predictions import open_predictions
 
         return open_predictions(
             ["-" if str(file) == "-" else file for file in files],
@@ -138,7 +138,7 @@ class ReadOptions:
 
     def refuse_streams(self, option: str, files: list[Path]) -> None:
         """Raise UsageError for an option that reads twice, where something can't be."""
-        from pttool.core.eval.sources import is_stream
+        from pttool.core.eval.reading.sources import is_stream
 
         for file in files or self._arrays():
             if is_stream("-" if str(file) == "-" else file):

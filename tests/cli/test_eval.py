@@ -673,8 +673,8 @@ def test_gates_are_checked_before_the_predictions_are_read(
 
 def test_every_metric_can_be_a_gate(tmp_path: Path) -> None:
     from pttool.core.eval.gates import TOTALS, values
-    from pttool.core.eval.predictions import open_predictions
     from pttool.core.eval.report import Options, make
+    from pttool.core.eval.samples.predictions import open_predictions
 
     _save(tmp_path, SCORED)
     of_classes = make(open_predictions([tmp_path / "preds.npz"]), Options())

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pttool.core.eval.counts import from_arrays
-from pttool.core.eval.intervals import mcnemar, paired_bootstrap
-from pttool.core.eval.metrics import PerClass, Totals, per_class, totals
-from pttool.core.eval.multilabel import SetCounter, set_totals
+from pttool.core.eval.measuring.counts import from_arrays
+from pttool.core.eval.measuring.metrics import PerClass, Totals, per_class, totals
+from pttool.core.eval.measuring.multilabel import SetCounter, set_totals
+from pttool.core.eval.trust.intervals import mcnemar, paired_bootstrap
 from pttool.core.eval.types import Flags, Predictions
 from pttool.core.report import Column, Report
 from pttool.errors import CheckFailedError, InputError

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from pttool.core.eval.counts import ConfusionCounter
-from pttool.core.eval.metrics import (
+from pttool.core.eval.measuring.counts import ConfusionCounter
+from pttool.core.eval.measuring.metrics import (
     Macro,
     PerClass,
     Totals,
@@ -12,9 +12,9 @@ from pttool.core.eval.metrics import (
     per_class,
     totals,
 )
-from pttool.core.eval.rows import ClassRow, Pair
-from pttool.core.eval.score_metrics import ScoreCounter, ScoreMetrics
+from pttool.core.eval.measuring.score_metrics import ScoreCounter, ScoreMetrics
 from pttool.core.eval.types import Beside, Counts, Dropped, Predictions
+from pttool.core.eval.writing.rows import ClassRow, Pair
 
 
 @dataclass(frozen=True, slots=True)

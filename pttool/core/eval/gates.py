@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from itertools import islice
 
 from pttool.core.eval.evaluate import Evaluation
-from pttool.core.eval.intervals import Interval
+from pttool.core.eval.trust.intervals import Interval
 from pttool.errors import CheckFailedError, UsageError
 
 CLASS_METRICS = ("precision", "recall", "f1", "iou", "auc", "ap")

@@ -7,19 +7,19 @@ from typing import Any
 
 from pttool.core.eval.evaluate import Evaluation, evaluate, pairs
 from pttool.core.eval.gates import Gate, Outcome, check, failure, parse_gate
-from pttool.core.eval.intervals import (
+from pttool.core.eval.measuring.metrics import By, Macro
+from pttool.core.eval.measuring.multilabel import evaluate_sets
+from pttool.core.eval.trust.intervals import (
     RESAMPLES,
     Interval,
     bootstrap,
     resamples_drawn,
     wilson,
 )
-from pttool.core.eval.listing import Items, Rows, listed
-from pttool.core.eval.metrics import By, Macro
-from pttool.core.eval.multilabel import evaluate_sets
-from pttool.core.eval.rows import Pair
-from pttool.core.eval.summary import footer, notes, summary
 from pttool.core.eval.types import Predictions
+from pttool.core.eval.writing.listing import Items, Rows, listed
+from pttool.core.eval.writing.rows import Pair
+from pttool.core.eval.writing.summary import footer, notes, summary
 from pttool.core.report import Column, Report
 from pttool.errors import UsageError
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pttool.core.eval.classes import read_classes
+from pttool.core.eval.classes.names import read_classes
 from pttool.errors import InputError
 
 CAT_AND_DOG = {0: "cat", 1: "dog"}

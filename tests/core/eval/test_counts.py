@@ -8,8 +8,8 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
-from pttool.core.eval import counts as counting
-from pttool.core.eval.counts import ConfusionCounter, from_arrays
+from pttool.core.eval.measuring import counts as counting
+from pttool.core.eval.measuring.counts import ConfusionCounter, from_arrays
 from pttool.core.eval.types import Counts, Ints
 from pttool.errors import InputError
 

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from pttool.core.eval import resample
-from pttool.core.eval.counts import from_arrays
-from pttool.core.eval.intervals import (
+from pttool.core.eval.measuring.counts import from_arrays
+from pttool.core.eval.measuring.metrics import totals
+from pttool.core.eval.trust import resample
+from pttool.core.eval.trust.intervals import (
     bootstrap,
     mcnemar,
     paired_bootstrap,
     resamples_drawn,
     wilson,
 )
-from pttool.core.eval.metrics import totals
-from pttool.core.eval.poisson import Cells
+from pttool.core.eval.trust.poisson import Cells
 from pttool.core.eval.types import Counts, Ints
 
 

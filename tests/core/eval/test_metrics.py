@@ -11,9 +11,9 @@ from sklearn import datasets, metrics
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 
-from pttool.core.eval import counts as counting
-from pttool.core.eval.counts import from_arrays
-from pttool.core.eval.metrics import confused, most_confused, per_class, totals
+from pttool.core.eval.measuring import counts as counting
+from pttool.core.eval.measuring.counts import from_arrays
+from pttool.core.eval.measuring.metrics import confused, most_confused, per_class, totals
 from pttool.core.eval.types import Ints
 
 LABEL = np.array([0, 0, 0, 0, 0, 1, 1, 1, 2, 2])
@@ -62,7 +62,7 @@ def test_confused_classes_with_numbers_too_large_for_one_key(
     for by in ("row", "column"):
         usual = list(confused(counts, by).each(30))
         with monkeypatch.context() as patch:
-            patch.setattr("pttool.core.eval.metrics.MOST", 1)
+            patch.setattr("pttool.core.eval.measuring.metrics.MOST", 1)
             assert list(confused(counts, by).each(30)) == usual
     pairs = most_confused(counts, 1000)
     assert pairs == sorted(pairs, key=lambda pair: (-pair[2], pair[0], pair[1]))

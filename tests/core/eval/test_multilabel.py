@@ -12,9 +12,9 @@ import torch
 from sklearn import metrics
 
 from pttool.core.eval.evaluate import Evaluation
-from pttool.core.eval.multilabel import SetCounter, SetRanking, evaluate_sets, set_totals
-from pttool.core.eval.predictions import open_predictions
-from pttool.core.eval.set_samples import predicted
+from pttool.core.eval.measuring.multilabel import SetCounter, SetRanking, evaluate_sets, set_totals
+from pttool.core.eval.samples.label_sets import predicted
+from pttool.core.eval.samples.predictions import open_predictions
 from pttool.core.eval.types import Block, Flags, Floats, Predictions
 from pttool.core.eval.verify import largest_difference
 from pttool.errors import InputError, PttoolError, UsageError

@@ -13,8 +13,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from pttool.core.eval.predictions import open_predictions
 from pttool.core.eval.report import Options, make
+from pttool.core.eval.samples.predictions import open_predictions
 from pttool.core.eval.types import Task
 from pttool.data_formats import json_document
 from pttool.errors import PttoolError

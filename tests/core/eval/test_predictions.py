@@ -17,9 +17,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pttool.core.eval.formats import open_table
-from pttool.core.eval.predictions import open_predictions
-from pttool.core.eval.sources import Source
+from pttool.core.eval.reading.recognition import open_table
+from pttool.core.eval.reading.sources import Source
+from pttool.core.eval.samples.predictions import open_predictions
 from pttool.core.eval.types import Predictions
 from pttool.errors import InputError, PttoolError, UnavailableError, UsageError
 
@@ -551,7 +551,7 @@ def test_blocks_are_as_large_as_their_rows_are_wide(monkeypatch: pytest.MonkeyPa
     assert sum(sizes) == 6000
     assert max(sizes) * 201 * 8 <= 1 << 23
     assert max(sizes) > 1 << 10
-    monkeypatch.setattr("pttool.core.eval.text_files.BLOCK_CELLS", 100)
+    monkeypatch.setattr("pttool.core.eval.reading.text_files.BLOCK_CELLS", 100)
     line = json.dumps({"label": [[0] * 5] * 5, "prediction": [[0] * 5] * 5})
     table = open_table(Path(write("maps.jsonl", f"{line}\n" * 5)))
     assert [len(block["label"]) for block in table.read(("label", "prediction"), 99)] == [2, 2, 1]
@@ -592,7 +592,7 @@ def test_a_disk_that_fails_is_told_by_the_file(
         np.save("y.npy", np.zeros(200_000))
         content = Path("y.npy").read_bytes()
     source = Source(f"bad{suffix}", suffix, lambda: FailingDisk(content))
-    monkeypatch.setattr("pttool.core.eval.formats.source_of", lambda file: source)
+    monkeypatch.setattr("pttool.core.eval.reading.recognition.source_of", lambda file: source)
     keys = {"true": "y", "pred": "y"} if suffix == ".npy" else {}
     files = [] if suffix == ".npy" else ["bad"]
     error = refusal(*files, **keys, block_rows=100)

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from sklearn import datasets, metrics
 from sklearn.naive_bayes import GaussianNB
 
-from pttool.core.eval import ranking
 from pttool.core.eval.evaluate import evaluate
-from pttool.core.eval.predictions import open_predictions
-from pttool.core.eval.score_metrics import ScoreCounter, ScoreMetrics, label_ranks
+from pttool.core.eval.measuring import ranking
+from pttool.core.eval.measuring.score_metrics import ScoreCounter, ScoreMetrics, label_ranks
+from pttool.core.eval.samples.predictions import open_predictions
 from pttool.core.eval.types import Ints
 from pttool.core.eval.verify import largest_difference
 

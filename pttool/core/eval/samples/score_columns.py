@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pttool.core.eval.tables import Column
+from pttool.core.eval.reading.tables import Column
 from pttool.core.eval.types import Ints
 from pttool.errors import InputError
 

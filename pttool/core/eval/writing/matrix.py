@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pttool.core.eval.evaluate import Evaluation
-from pttool.core.eval.texts import BYTE_ORDER_MARK, cell_of
 from pttool.core.eval.types import Floats, Ints
+from pttool.core.eval.writing.texts import BYTE_ORDER_MARK, cell_of
 from pttool.errors import UsageError
 
 MOST_CLASSES = 4000  # of a matrix in full: 16 million cells

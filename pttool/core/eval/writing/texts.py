@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from pttool.core.csv_cells import quoted
-from pttool.core.eval.rows import ClassRow, Pair
+from pttool.core.eval.writing.rows import ClassRow, Pair
 from pttool.core.printable import printable
 
 CONFUSED_CELLS = 5

@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, cast
 
-from pttool.core.eval.npy import Header, read_header, read_rows
-from pttool.core.eval.tables import Column, Columns, Table, wide_keys
+from pttool.core.eval.reading.npy import Header, read_header, read_rows
+from pttool.core.eval.reading.tables import Column, Columns, Table, wide_keys
 from pttool.errors import InputError
 
 # What zipfile raises for a damaged, encrypted or exotic archive.

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from pttool.core.eval.keys import INDEX_KEYS, SCORES_KEYS
-from pttool.core.eval.tables import Columns, Shape, Table
+from pttool.core.eval.reading.keys import INDEX_KEYS, SCORES_KEYS
+from pttool.core.eval.reading.tables import Columns, Shape, Table
 from pttool.errors import InputError
 
 

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from pttool.core.eval.sources import spooled
-from pttool.core.eval.tables import Column, Columns, Shape, Table, wide_keys
+from pttool.core.eval.reading.sources import spooled
+from pttool.core.eval.reading.tables import Column, Columns, Shape, Table, wide_keys
 from pttool.errors import InputError
 
 MAGIC = b"\x93NUMPY"

@@ -6,8 +6,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from pttool.core.eval.metrics import Macro
-from pttool.core.eval.resample import resample, resamples_of
+from pttool.core.eval.measuring.metrics import Macro
+from pttool.core.eval.trust.resample import resample, resamples_of
 from pttool.core.eval.types import Counts, Flags, Floats
 
 Interval = tuple[float, float]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pttool.core.eval.ranking import MEMORY, ColumnStore, Ranking, rank
+from pttool.core.eval.measuring.ranking import MEMORY, ColumnStore, Ranking, rank
 from pttool.core.eval.types import Floats, Ints
 
 CELLS = 1 << 17  # scores worked on at a time: 1 MiB of float64 stays in the cache

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pttool.core.eval.poisson import PoissonTable
+from pttool.core.eval.trust.poisson import PoissonTable
 from pttool.core.eval.types import Counts, Floats, Ints
 
 ELEMENTS = 1_000_000  # resamples x classes held at a time

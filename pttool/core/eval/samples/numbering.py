@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pttool.core.eval.refusals import Refusals
-from pttool.core.eval.tables import Column
+from pttool.core.eval.reading.tables import Column
+from pttool.core.eval.samples.refusals import Refusals
 from pttool.core.eval.types import Ints
 
 LARGEST_EXACT = 2**53  # above it a float stands for several integers

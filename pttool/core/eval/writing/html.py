@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from pttool.core.eval.rows import ClassRow, Pair
+from pttool.core.eval.writing.rows import ClassRow, Pair
 from pttool.core.printable import printable
 
 STYLE = """

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pttool.core.eval.text_files import json_fault
-from pttool.core.eval.yaml_names import names_in_yaml
+from pttool.core.eval.classes.yaml import names_in_yaml
+from pttool.core.eval.reading.text_files import json_fault
 from pttool.errors import InputError
 
 LARGEST_FILE = 1 << 28

@@ -8,9 +8,9 @@ from typing import Any
 
 from pttool.core.eval.evaluate import Evaluation
 from pttool.core.eval.gates import Outcome
-from pttool.core.eval.intervals import Interval
-from pttool.core.eval.metrics import Average
-from pttool.core.eval.score_metrics import ScoreMetrics
+from pttool.core.eval.measuring.metrics import Average
+from pttool.core.eval.measuring.score_metrics import ScoreMetrics
+from pttool.core.eval.trust.intervals import Interval
 from pttool.core.report import Column
 
 FOOTER = (

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pttool.core.eval.npy import MAGIC as NPY_MAGIC
-from pttool.core.eval.npy import npy_table
-from pttool.core.eval.npz import ZIP_ERRORS, npz_table
-from pttool.core.eval.parquet import MAGIC as PARQUET_MAGIC
-from pttool.core.eval.parquet import parquet_table
-from pttool.core.eval.sources import FileArgument, Source, reading, source_of
-from pttool.core.eval.tables import Columns, Table
-from pttool.core.eval.text_files import csv_table, jsonl_table
-from pttool.core.eval.torch_files import torch_table
+from pttool.core.eval.reading.npy import MAGIC as NPY_MAGIC
+from pttool.core.eval.reading.npy import npy_table
+from pttool.core.eval.reading.npz import ZIP_ERRORS, npz_table
+from pttool.core.eval.reading.parquet import MAGIC as PARQUET_MAGIC
+from pttool.core.eval.reading.parquet import parquet_table
+from pttool.core.eval.reading.sources import FileArgument, Source, reading, source_of
+from pttool.core.eval.reading.tables import Columns, Table
+from pttool.core.eval.reading.text_files import csv_table, jsonl_table
+from pttool.core.eval.reading.torch_files import torch_table
 from pttool.errors import InputError
 
 TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt")

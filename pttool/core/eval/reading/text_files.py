@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
-from pttool.core.eval.tables import Column, Columns, Table
+from pttool.core.eval.reading.tables import Column, Columns, Table
 from pttool.errors import InputError
 
 LONGEST_LINE = 1 << 26

@@ -6,9 +6,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pttool.core.eval.npy import BLOCK_BYTES, as_column
-from pttool.core.eval.tables import Column, Columns, Table, wide_keys
-from pttool.core.eval.text_files import column_of
+from pttool.core.eval.reading.npy import BLOCK_BYTES, as_column
+from pttool.core.eval.reading.tables import Column, Columns, Table, wide_keys
+from pttool.core.eval.reading.text_files import column_of
 from pttool.core.foreign import foreign_code
 from pttool.errors import InputError
 

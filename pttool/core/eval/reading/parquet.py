@@ -6,9 +6,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pttool.core.eval.npy import BLOCK_BYTES
-from pttool.core.eval.tables import Column, Columns, Table
-from pttool.core.eval.text_files import LISTS_HINT
+from pttool.core.eval.reading.npy import BLOCK_BYTES
+from pttool.core.eval.reading.tables import Column, Columns, Table
+from pttool.core.eval.reading.text_files import LISTS_HINT
 from pttool.errors import InputError, UnavailableError
 
 MAGIC = b"PAR1"

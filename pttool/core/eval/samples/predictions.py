@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pttool.core.eval.classes import read_classes
-from pttool.core.eval.duplicates import Seen
-from pttool.core.eval.formats import open_arrays, open_table
-from pttool.core.eval.keys import Keys, check_shapes, choose_keys, choose_set_keys
-from pttool.core.eval.numbering import WHOLE, Numbering, as_digits, numbering_of
-from pttool.core.eval.pixels import of_pixels
-from pttool.core.eval.samples import (
+from pttool.core.eval.classes.names import read_classes
+from pttool.core.eval.reading.keys import Keys, check_shapes, choose_keys, choose_set_keys
+from pttool.core.eval.reading.recognition import open_arrays, open_table
+from pttool.core.eval.reading.sources import FileArgument
+from pttool.core.eval.reading.tables import Table
+from pttool.core.eval.samples.duplicates import Seen
+from pttool.core.eval.samples.label_sets import THRESHOLD, set_samples
+from pttool.core.eval.samples.numbering import WHOLE, Numbering, as_digits, numbering_of
+from pttool.core.eval.samples.one_label import (
     BLOCK_ROWS,
     MOST_CLASSES,
     Reading,
@@ -26,10 +28,12 @@ from pttool.core.eval.samples import (
     read_columns,
     read_samples,
 )
-from pttool.core.eval.score_columns import are_in_unit_interval, are_probabilities, as_scores
-from pttool.core.eval.set_samples import THRESHOLD, set_samples
-from pttool.core.eval.sources import FileArgument
-from pttool.core.eval.tables import Table
+from pttool.core.eval.samples.pixels import of_pixels
+from pttool.core.eval.samples.score_columns import (
+    are_in_unit_interval,
+    are_probabilities,
+    as_scores,
+)
 from pttool.core.eval.types import Beside, Predictions, Task
 from pttool.errors import InputError, UsageError
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pttool.core.eval.evaluate import Evaluation
-from pttool.core.eval.metrics import (
+from pttool.core.eval.measuring.metrics import (
     Average,
     Macro,
     PerClass,
@@ -16,8 +16,8 @@ from pttool.core.eval.metrics import (
     quotient,
     seen_and_averaged,
 )
-from pttool.core.eval.ranking import MEMORY, ColumnStore, Ranking, rank_sets
-from pttool.core.eval.score_metrics import ScoreMetrics
+from pttool.core.eval.measuring.ranking import MEMORY, ColumnStore, Ranking, rank_sets
+from pttool.core.eval.measuring.score_metrics import ScoreMetrics
 from pttool.core.eval.types import Counts, Flags, Floats, Ints, Predictions
 
 NONE = np.zeros(0, np.int64)

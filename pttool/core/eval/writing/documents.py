@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pttool.core.eval import texts
 from pttool.core.eval.evaluate import Evaluation, pairs, total_row
-from pttool.core.eval.html import Confusions, Grid, page
-from pttool.core.eval.listing import worst_of
 from pttool.core.eval.report import Made
 from pttool.core.eval.types import Ints
+from pttool.core.eval.writing import texts
+from pttool.core.eval.writing.html import Confusions, Grid, page
+from pttool.core.eval.writing.listing import worst_of
 from pttool.core.report import Column
 
 GRID_CLASSES = 25

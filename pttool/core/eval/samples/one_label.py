@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pttool.core.eval.duplicates import Seen
-from pttool.core.eval.keys import Keys, check_shapes
-from pttool.core.eval.numbering import Numbering, Place, whole_numbers
-from pttool.core.eval.refusals import Refusals
-from pttool.core.eval.score_columns import are_finite, are_probabilities, argmax, as_scores
-from pttool.core.eval.tables import Column, Columns, Table
+from pttool.core.eval.reading.keys import Keys, check_shapes
+from pttool.core.eval.reading.tables import Column, Columns, Table
+from pttool.core.eval.samples.duplicates import Seen
+from pttool.core.eval.samples.numbering import Numbering, Place, whole_numbers
+from pttool.core.eval.samples.refusals import Refusals
+from pttool.core.eval.samples.score_columns import are_finite, are_probabilities, argmax, as_scores
 from pttool.core.eval.types import Beside, Block, Dropped, Flags, Ints
 from pttool.errors import InputError
 

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pttool.core.eval.tables import Shape, Table
+from pttool.core.eval.reading.tables import Shape, Table
 from pttool.errors import InputError, UsageError
 
 # The names that training code and libraries save under.

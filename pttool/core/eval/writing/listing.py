@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from pttool.core.eval.evaluate import Evaluation
-from pttool.core.eval.metrics import By, confused
-from pttool.core.eval.rows import ClassRow, Confused
+from pttool.core.eval.measuring.metrics import By, confused
 from pttool.core.eval.types import Ints
+from pttool.core.eval.writing.rows import ClassRow, Confused
 from pttool.core.report import Item
 
 CHUNK = 1 << 12

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pttool.core.eval.numbering import Place
-from pttool.core.eval.refusals import Refusals
-from pttool.core.eval.samples import (
+from pttool.core.eval.reading.tables import Column, Columns
+from pttool.core.eval.samples.numbering import Place
+from pttool.core.eval.samples.one_label import (
     Part,
     Reading,
     Rules,
@@ -19,8 +19,8 @@ from pttool.core.eval.samples import (
     index_of,
     refuse,
 )
-from pttool.core.eval.score_columns import are_in_unit_interval, as_scores
-from pttool.core.eval.tables import Column, Columns
+from pttool.core.eval.samples.refusals import Refusals
+from pttool.core.eval.samples.score_columns import are_in_unit_interval, as_scores
 from pttool.core.eval.types import Block, Flags
 
 THRESHOLD = 0.5

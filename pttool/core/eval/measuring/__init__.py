@@ -1,0 +1,1 @@
+"""Counts of samples, and the metrics that are functions of them."""

@@ -1,0 +1,1 @@
+"""Files of predictions: told apart, read in blocks, nothing in them run."""

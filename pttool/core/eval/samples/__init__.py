@@ -1,0 +1,1 @@
+"""From columns to samples: which class each has, what is refused, what comes twice."""

@@ -1,0 +1,1 @@
+"""The rows, totals and documents of an evaluation."""
