@@ -19,7 +19,7 @@ demo: $(STAMP)  ## set up .venv and summarise resnet18
 	$(BIN)/pttool model summary resnet18 -i 3,224,224
 
 test: $(STAMP)  ## set up .venv and run the tests
-	$(BIN)/python -m pytest -m 'not verify'
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not verify'
 
 verify: $(STAMP)  ## run the long sweeps too
 	$(BIN)/python -m pytest
@@ -32,8 +32,9 @@ lint: $(STAMP)  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-generate: $(STAMP)  ## rewrite completions, lists of names and golden help texts
+generate: $(STAMP)  ## rewrite completions, lists of names, the table of recipes and golden help texts
 	$(BIN)/python -m pttool.completion
+	$(BIN)/python -m pttool.core.recipes
 	PTTOOL_REWRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/cli/test_help.py
 
 bench: $(STAMP)  ## run the benchmarks
@@ -41,6 +42,9 @@ bench: $(STAMP)  ## run the benchmarks
 	$(BIN)/python -m benchmarks.model
 	$(BIN)/python -m benchmarks.eval
 	$(BIN)/python -m benchmarks.ckpt
+	$(BIN)/python -m benchmarks.video
+	$(BIN)/python -m benchmarks.gpu
+	$(BIN)/python -m benchmarks.env
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -42,10 +42,12 @@ def noun(help: str, group: type[TyperGroup] = Noun) -> Typer:
     return app
 
 
-def verb(app: Typer) -> Callable[[Command], Command]:
+def verb(app: Typer, *, runs_a_command: bool = False) -> Callable[[Command], Command]:
     """Make a function a command of its noun: named as it is, documented by its docstring.
 
     The help ends in the docstring's examples, whose lines the \\b keeps from being filled.
+
+    A verb that runs a command takes no options behind its first word: they are the command's.
 
     A parameter whose type is a dataclass stands for the options that the fields of the dataclass
     declare, so that commands share groups of options.
@@ -59,7 +61,7 @@ def verb(app: Typer) -> Callable[[Command], Command]:
             help=text,
             epilog=f"\b\nExamples:\n{examples}",
             short_help=text.partition(".\n")[0].rstrip("."),
-            context_settings=CONTEXT,
+            context_settings={**CONTEXT, "allow_interspersed_args": not runs_a_command},
         )(_expand_groups(function))
         return function
 

@@ -56,6 +56,8 @@ def human(value: Any, column: Column) -> str:
     match column.kind:
         case "count":
             return f"{value:,}"
+        case "number":
+            return f"{value:.6g}"
         case "bytes":
             return _scaled(value, 1024, (" B", " KiB", " MiB", " GiB", " TiB", " PiB"))
         case "ratio":
@@ -246,7 +248,7 @@ def _scaled(value: float, step: int, units: Sequence[str]) -> str:
 
 
 def _is_number(column: Column) -> bool:
-    return column.kind in ("count", "bytes", "ratio", "score", "seconds")
+    return column.kind in ("count", "number", "bytes", "ratio", "score", "seconds")
 
 
 def _shown(text: str, paper: Paper) -> str:

@@ -9,6 +9,7 @@ from pttool.errors import PttoolError
 # A kind says how a value is written for people; data formats ignore it.
 #   tree   a dotted name, drawn as a tree by the item's "depth"
 #   count  a whole number       bytes   a size in bytes
+#   number any other number
 #   ratio  a fraction of 1      seconds a duration
 #   score  a metric             tally   a list of {class, count}
 #   interval  [low, high] of a metric    p_value  a probability that may be tiny
@@ -16,8 +17,8 @@ from pttool.errors import PttoolError
 #   shape  a tensor's shape, or shapes nested in lists and dicts
 #   list   texts with commas between them, or names and their values
 Kind = Literal[
-    "text", "tree", "count", "bytes", "ratio", "score", "seconds", "shape", "flag", "tally", "list",
-    "interval", "p_value", "pairs",
+    "text", "tree", "count", "number", "bytes", "ratio", "score", "seconds", "shape", "flag",
+    "tally", "list", "interval", "p_value", "pairs",
 ]  # fmt: skip
 
 Item = Mapping[str, Any]

@@ -2,7 +2,9 @@
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -16,13 +18,19 @@ GOLDEN = ROOT / "tests" / "golden"
 
 def _command_paths() -> list[list[str]]:
     root = get_command(build(list(COMMANDS)))
-    nouns: dict[str, object] = root.commands  # type: ignore[attr-defined]
-    verbs = [[noun, verb] for noun, group in nouns.items() for verb in group.commands]  # type: ignore[attr-defined]
+    nouns: dict[str, Any] = root.commands  # type: ignore[attr-defined]
+    verbs = [[noun, verb] for noun, group in nouns.items() for verb in _verbs(group)]
     return [[], *([noun] for noun in nouns), *verbs]
 
 
+def _verbs(noun: Any) -> Iterable[str]:
+    return getattr(noun, "commands", ())
+
+
 PATHS = _command_paths()
-VERBS = [path for path in PATHS if len(path) == 2]
+NOUNS_WITH_VERBS = {path[0] for path in PATHS if len(path) == 2}
+# What does something: the verbs, and the nouns that have none.
+RUNNABLE = [path for path in PATHS if path and (len(path) == 2 or path[0] not in NOUNS_WITH_VERBS)]
 
 
 def _help(pttool: Pttool, path: list[str]) -> str:
@@ -52,12 +60,12 @@ def test_every_noun_is_listed_with_its_line(pttool: Pttool) -> None:
     assert "Exit codes:" in text
 
 
-@pytest.mark.parametrize("path", VERBS, ids=" ".join)
-def test_every_verb_has_help_examples_and_a_readme_row(pttool: Pttool, path: list[str]) -> None:
+@pytest.mark.parametrize("path", RUNNABLE, ids=" ".join)
+def test_every_command_has_help_examples_and_a_readme_row(pttool: Pttool, path: list[str]) -> None:
     text = _help(pttool, path)
     command = " ".join(["pttool", *path])
-    assert re.search(rf"Examples:\n( +{command} .+\n)+", text)
-    assert f"`{command}" in (ROOT / "README.md").read_text()
+    assert re.search(rf"Examples:\n( +.*{command}.*\n)+", text)
+    assert command in (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize("path", [[], ["model"]], ids=["root", "noun"])

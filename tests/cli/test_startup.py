@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 HEAVY = {"torch", "torchvision", "cv2", "av", "sklearn", "numpy", "torchinfo", "scipy", "rich"}
+HEAVY |= {"pynvml", "matplotlib", "plotille", "tensorboard"}
 CHECKPOINT = Path(__file__).parents[1] / "cases" / "ckpt" / "02-cuda-on-cpu-box" / "train_cuda.pt"
 REPORT = """
 import os, sys
@@ -60,6 +61,7 @@ def test_the_budget_of_imported_modules(option: str, budget: int) -> None:
         ["model", "summary", "resnet18", "-i", "3,x,224"],
         ["model", "summary", "resnet18", "--columns", "nonsense"],
         ["model", "params", "resnet18", "--json", "--csv"],
+        ["lr", "table", "cosin", "--epochs", "3", "--lr", "1"],
     ],
     ids=" ".join,
 )
@@ -90,3 +92,9 @@ def test_a_checkpoint_needs_neither_torch_nor_numpy(args: list[str]) -> None:
     modules = _modules("ckpt", verb, str(CHECKPOINT), *options)
     assert _heavy(modules) <= {"rich"}
     assert not {"pickle", "zipfile", "tarfile"} & modules
+
+
+def test_a_plot_in_the_terminal_needs_its_library_alone(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"epoch": 0, "loss": 2.5}\n{"epoch": 1, "loss": 1.5}\n')
+    assert _heavy(_modules("curve", str(log))) == {"plotille"}

@@ -1,0 +1,1 @@
+"""`pttool curve`: what training logs hold, run by run and column by column."""

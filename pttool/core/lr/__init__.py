@@ -1,0 +1,1 @@
+"""`pttool lr`: learning rates written in one line, stepped by torch's own schedulers."""

@@ -1,0 +1,1 @@
+"""Plots of curves, as text for a terminal and as pictures."""
