@@ -1,14 +1,13 @@
 """`freeze`: which parameters a set of patterns would freeze, and what would be left to train."""
 
 from collections.abc import Sequence
-from difflib import get_close_matches
-from fnmatch import fnmatchcase
 
 from torch import nn
 from torch.nn.parameter import is_lazy
 
 from pttool.core.model.names import NamedTensor, parameters_by_name
 from pttool.core.model.parameters import lazy_note, numel
+from pttool.core.model.patterns import first_match, nearest
 from pttool.core.model.resolve import Resolved
 from pttool.core.report import Column, Report
 from pttool.errors import UsageError
@@ -57,19 +56,12 @@ def freeze(resolved: Resolved, patterns: Sequence[str]) -> Report:
 
 
 def _matching(named: NamedTensor, patterns: Sequence[str]) -> str | None:
-    """Return the first pattern that matches a name of the parameter or of a module around it."""
-    around = []
-    for name in (named.name, *named.aliases):
-        parts = name.split(".")
-        around += [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
-    return next((p for p in patterns if any(fnmatchcase(name, p) for name in around)), None)
+    return first_match((named.name, *named.aliases), patterns)
 
 
 def _no_match(pattern: str, module: nn.Module) -> UsageError:
-    names = [name for name, _ in module.named_modules() if name]
-    names += [named.name for named in parameters_by_name(module)]
-    nearest = ", ".join(get_close_matches(pattern, names, 3, 0.0))
-    return UsageError(f"{pattern!r} matches no parameter or module", f"nearest: {nearest}")
+    names = ", ".join(nearest(pattern, module))
+    return UsageError(f"{pattern!r} matches no parameter or module", f"nearest: {names}")
 
 
 def _item(named: NamedTensor, pattern: str) -> dict[str, object]:
