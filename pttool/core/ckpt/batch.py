@@ -1,4 +1,4 @@
-"""Do the same to many files, of which a bad one doesn't stop the others; and read "-" as a file.
+"""The same work on many checkpoints, and "-" read as a file.
 
 `each`, and the verbs that name both of their files, resolve "-" themselves; for the others the
 command does, with `readable`.
@@ -9,35 +9,18 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
+from pttool.core import batch
+from pttool.core.batch import Done
 from pttool.core.ckpt.files.journal import journal_path
 from pttool.core.ckpt.files.watching import changing, version
-from pttool.errors import InputError, PttoolError, UnavailableError
+from pttool.errors import InputError, UnavailableError
 
 T = TypeVar("T")
 STDIN = Path("-")
-
-
-@dataclass(frozen=True, slots=True)
-class Done(Generic[T]):
-    """What came out for the files that could be read, and what to say of the others.
-
-    `failure` is to be raised once the rest is written.
-    """
-
-    results: tuple[tuple[str, T], ...]
-    notes: tuple[str, ...] = ()
-    failure: PttoolError | None = None
-
-    def judged(self, check: PttoolError | None) -> "Done[T]":
-        """Return it with a check that failed as the failure, and an unreadable file as a note."""
-        if check is None:
-            return self
-        notes = self.notes if self.failure is None else (*self.notes, self.failure.message)
-        return replace(self, notes=notes, failure=check)
 
 
 def each(paths: Sequence[Path], work: Callable[[Path], T]) -> Done[T]:
@@ -45,27 +28,14 @@ def each(paths: Sequence[Path], work: Callable[[Path], T]) -> Done[T]:
 
     With one path, what goes wrong is raised at once.
     """
-    results: list[tuple[str, T]] = []
-    errors: list[PttoolError] = []
-    notes: list[str] = []
-    for path in paths:
-        try:
-            with readable(path, say=notes.append) as file:
-                results.append((str(path), work(file)))
-        except (InputError, UnavailableError) as error:
-            errors.append(error)
-        except OSError as error:  # as of a file that goes while it is read
-            said = f"{path}: {error.strerror or error}"
-            errors.append(InputError(said, "check that it is there, and stays there"))
-    if len(paths) == 1 and errors:
-        raise errors[0]
-    if len(errors) < 2:
-        return Done(tuple(results), tuple(notes), *errors)
-    return Done(
-        tuple(results),
-        (*notes, *(error.message for error in errors)),
-        type(errors[0])(f"{len(errors)} of {len(paths)} files can't be read", "the notes say why"),
-    )
+    said: list[str] = []
+
+    def on_readable(path: Path) -> T:
+        with readable(path, say=said.append) as file:
+            return work(file)
+
+    done = batch.each(paths, on_readable)
+    return replace(done, notes=(*said, *done.notes))
 
 
 @contextlib.contextmanager

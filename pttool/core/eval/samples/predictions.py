@@ -1,6 +1,5 @@
 """Saved predictions of any format, as one stream of samples with class numbers."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -35,6 +34,7 @@ from pttool.core.eval.samples.score_columns import (
     as_scores,
 )
 from pttool.core.eval.types import Beside, Predictions, Task
+from pttool.core.natural_order import natural
 from pttool.errors import InputError, UsageError
 
 
@@ -171,7 +171,7 @@ def _open_shards(
 ) -> list[Shard]:
     """Return the files in natural order (part2 before part10)."""
     shards = []
-    for file in sorted(files, key=_natural):
+    for file in sorted(files, key=lambda file: natural(str(file))):
         table = open_table(file)
         table = of_pixels(table, named) if task == "pixels" else table
         shards.append(Shard(table, choose(table)))
@@ -184,12 +184,6 @@ def _open_shards(
                     "shards of one run need the same columns",
                 )
     return shards
-
-
-def _natural(file: FileArgument) -> list[tuple[int, str]]:
-    """Return a key that sorts the digits in a name as numbers. 0..9 only: as int() reads them."""
-    parts = re.split("([0-9]+)", str(file))
-    return [(int(part[:4000]), part) if part.isdecimal() else (-1, part) for part in parts]
 
 
 def _shard_of_arrays(true: str | None, pred: str | None, scores: str | None, task: Task) -> Shard:
