@@ -170,7 +170,7 @@ def shard(
     out = output_folder(folder)
     from pttool.core.ckpt.batch import readable
     from pttool.core.ckpt.shard import shard as split
-    from pttool.core.ckpt.weights.sizes import parse_size
+    from pttool.core.sizes import parse_size
 
     size = parse_size(max_size)
     with readable(file, say=note) as path:

@@ -9,7 +9,7 @@ import torch
 
 from pttool.core.ckpt.merge import merge
 from pttool.core.ckpt.shard import shard
-from pttool.core.ckpt.weights.sizes import parse_size
+from pttool.core.sizes import parse_size
 from pttool.errors import InputError, UnavailableError, UsageError
 from tests.core.ckpt import oracle
 from tests.core.ckpt.written import index_of, loaded, loaded_safetensors, same

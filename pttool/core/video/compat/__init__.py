@@ -1,0 +1,1 @@
+"""The frame indices of other libraries, to the bit."""

@@ -1,0 +1,1 @@
+"""What a sampling writes: pictures, arrays, contact sheets, manifests, and what it remembers."""

@@ -1,0 +1,1 @@
+"""How a batch of videos is sampled: names, tasks, worker processes."""
