@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -77,18 +77,35 @@ def pttool(tmp_path: Path, forkserver: "subprocess.Popen[str]") -> Pttool:
     results.mkdir()
 
     def run(*args: str) -> Completed:
-        assert forkserver.stdin is not None
-        assert forkserver.stdout is not None
-        stdout, stderr = results / "stdout", results / "stderr"
-        request = {"args": args, "cwd": str(tmp_path), "stdout": str(stdout), "stderr": str(stderr)}
-        forkserver.stdin.write(json.dumps(request) + "\n")
-        forkserver.stdin.flush()
-        code = int(forkserver.stdout.readline())
-        return subprocess.CompletedProcess(
-            ["pttool", *args], code, stdout.read_bytes().decode(), stderr.read_bytes().decode()
-        )
+        return forked(forkserver, args, tmp_path, results)
 
     return run
+
+
+def forked(
+    server: "subprocess.Popen[str]",
+    args: Sequence[str],
+    cwd: Path,
+    results: Path,
+    env: Mapping[str, str] | None = None,
+) -> Completed:
+    """Have a fork server run one command line; `results` is a folder for what comes out of it."""
+    assert server.stdin is not None
+    assert server.stdout is not None
+    stdout, stderr = results / "stdout", results / "stderr"
+    request = {
+        "args": list(args),
+        "cwd": str(cwd),
+        "stdout": str(stdout),
+        "stderr": str(stderr),
+        "env": dict(env or {}),
+    }
+    server.stdin.write(json.dumps(request) + "\n")
+    server.stdin.flush()
+    code = int(server.stdout.readline())
+    return subprocess.CompletedProcess(
+        ["pttool", *args], code, stdout.read_bytes().decode(), stderr.read_bytes().decode()
+    )
 
 
 def assert_refused(done: Completed, code: int, *words: str) -> None:

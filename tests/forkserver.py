@@ -1,16 +1,16 @@
-"""Run many pttool commands fast: import torch once, then fork a process for each command.
+"""Run many pttool commands fast: import what takes long once, then fork a process for each command.
 
 Every command still is a process of its own, with real descriptors and a real exit code. Only
 start-up is shared, so tests of start-up and of environment variables run the program itself.
-Reads one JSON request a line, {"args", "cwd", "stdout", "stderr"}, and answers with the exit code.
+Reads one JSON request a line, {"args", "cwd", "stdout", "stderr", "env"}, and answers with the exit
+code; "env" is added to the environment, and may be left out.
 """
 
 import atexit
 import json
 import os
 import sys
-
-import torchvision.models  # noqa: F401
+from typing import Any
 
 from pttool.__main__ import main
 
@@ -26,8 +26,9 @@ def serve() -> None:
         sys.stdout.flush()
 
 
-def _become(request: dict[str, str]) -> None:
+def _become(request: dict[str, Any]) -> None:
     os.chdir(request["cwd"])
+    os.environ.update(request.get("env", {}))
     for descriptor, path in ((0, os.devnull), (1, request["stdout"]), (2, request["stderr"])):
         flags = os.O_RDONLY if descriptor == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         os.dup2(os.open(path, flags), descriptor)
@@ -40,4 +41,6 @@ def _become(request: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
+    import torchvision.models  # noqa: F401
+
     serve()
