@@ -342,9 +342,28 @@ _pttool_describe() {
     commands=() arguments=() further='' options=()
     case $1 in
     pttool)
-        commands=(model ckpt eval)
+        commands=(curve env recipes model ckpt eval video lr gpu)
         options=(
             --version -h --help
+        )
+        ;;
+    'pttool curve')
+        further=@file
+        options=(
+            -c=@nothing --column=@nothing -x=@nothing --smooth=@nothing --log --json --ndjson
+            --csv --tsv --no-header -o=@file --output=@file --force -h --help
+        )
+        ;;
+    'pttool env')
+        options=(
+            --check=gpu,deterministic --json --ndjson --csv --tsv --no-header -o=@file
+            --output=@file --force --md -h --help
+        )
+        ;;
+    'pttool recipes')
+        arguments=(@nothing)
+        options=(
+            --json --ndjson --csv --tsv --no-header -o=@file --output=@file --force -h --help
         )
         ;;
     'pttool model')
@@ -531,6 +550,114 @@ _pttool_describe() {
             --num-classes=@nothing --ignore-index=@nothing --task=classes,multilabel,pixels
             --threshold=@nothing --nan=refuse,drop --ci=@nothing --seed=@nothing --fail-if-worse
             --json --ndjson --csv --tsv --no-header -o=@file --output=@file --force -h --help
+        )
+        ;;
+    'pttool video')
+        commands=(info sample-tsn sheet)
+        options=(
+            -h --help
+        )
+        ;;
+    'pttool video info')
+        further=@file
+        options=(
+            --files-from=@file -0 --null --fast --decode --json --ndjson --csv --tsv --no-header
+            -o=@file --output=@file --force -h --help
+        )
+        ;;
+    'pttool video sample-tsn')
+        further=@file
+        options=(
+            --files-from=@file -0 --null -k=@nothing --segments=@nothing
+            --mode=test,train,uniform --seed=@nothing --clip-len=@nothing
+            --frame-interval=@nothing --oob=clamp,loop,error --twice-sample
+            --compat=mmaction2,tsn-pytorch --num-frames=@nothing -o=@folder --output=@folder
+            --indices-only --format=jpg,png,npy,npz,pt --quality=@nothing --short-side=@nothing
+            --name=order,index --sheet=@file --manifest=@file --resume --force --root=@folder
+            --no-rotate --strict -j=@nothing --jobs=@nothing --json --ndjson --csv --tsv
+            --no-header -h --help
+        )
+        ;;
+    'pttool video sheet')
+        arguments=(@file)
+        options=(
+            -k=@nothing --segments=@nothing --columns=@nothing --no-rotate -o=@file
+            --output=@file --force --json --ndjson --csv --tsv --no-header -h --help
+        )
+        ;;
+    'pttool lr')
+        commands=(table plot)
+        options=(
+            -h --help
+        )
+        ;;
+    'pttool lr table')
+        arguments=(@nothing)
+        options=(
+            --epochs=@nothing --lr=@nothing --steps-per-epoch=@nothing --every=@nothing --json
+            --ndjson --csv --tsv --no-header -o=@file --output=@file --force -h --help
+        )
+        ;;
+    'pttool lr plot')
+        arguments=(@nothing)
+        options=(
+            --epochs=@nothing --lr=@nothing --steps-per-epoch=@nothing --log --json --ndjson
+            --csv --tsv --no-header -o=@file --output=@file --force -h --help
+        )
+        ;;
+    'pttool gpu')
+        commands=(info ps pick wait run kill reset doctor)
+        options=(
+            -h --help
+        )
+        ;;
+    'pttool gpu info')
+        options=(
+            -i=@nothing --gpu=@nothing --visible --watch=@nothing --torch --json --ndjson --csv
+            --tsv --no-header -o=@file --output=@file --force -h --help
+        )
+        ;;
+    'pttool gpu ps')
+        options=(
+            -i=@nothing --gpu=@nothing --json --ndjson --csv --tsv --no-header -o=@file
+            --output=@file --force -h --help
+        )
+        ;;
+    'pttool gpu pick')
+        options=(
+            -n=@nothing --count=@nothing --min-free=@nothing --max-util=@nothing
+            --format=uuid,index,export --json --ndjson --csv --tsv --no-header -h --help
+        )
+        ;;
+    'pttool gpu wait')
+        options=(
+            -n=@nothing --count=@nothing --min-free=@nothing --max-util=@nothing
+            --timeout=@nothing --every=@nothing --format=uuid,index,export --json --ndjson --csv
+            --tsv --no-header -h --help
+        )
+        ;;
+    'pttool gpu run')
+        further=@nothing
+        options=(
+            -n=@nothing --count=@nothing --min-free=@nothing --max-util=@nothing
+            --timeout=@nothing -h --help
+        )
+        ;;
+    'pttool gpu kill')
+        options=(
+            -i=@nothing --gpu=@nothing --pid=@nothing --hidden --grace=@nothing --dry-run --yes
+            --json --ndjson --csv --tsv --no-header -o=@file --output=@file --force -h --help
+        )
+        ;;
+    'pttool gpu reset')
+        options=(
+            -i=@nothing --gpu=@nothing --all --kill --grace=@nothing --dry-run --yes --json
+            --ndjson --csv --tsv --no-header -o=@file --output=@file --force -h --help
+        )
+        ;;
+    'pttool gpu doctor')
+        options=(
+            --json --ndjson --csv --tsv --no-header -h --help
         )
         ;;
     esac

@@ -370,12 +370,69 @@ Register-ArgumentCompleter -Native -CommandName pttool -ScriptBlock {
         switch -CaseSensitive ($command) {
             'pttool' {
                 $commands = @(
+                    'curve  Plot columns of training logs: a panel for each column, a line for each log'
+                    'env  Show versions and settings that decide whether a run works, is fast, and repeats'
+                    'recipes  List the recipes of the PyTorch cookbooks and what answers each; show one, with its code'
                     'model  Layers, parameters and MACs of a model, counted without its weights'
                     'ckpt  Read, repair and judge checkpoints without running them'
                     'eval  Precision, recall, F1 and more from saved predictions'
+                    'video  Look into videos, and take from them the frames that a full decode would give'
+                    'lr  The learning rate at every epoch or step, from torch''s own schedulers'
+                    'gpu  See, pick, wait for, free and reset GPUs, and say why there is none'
                 )
                 $options = @(
                     '--version  Print the version and exit'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool curve' {
+                $further = '@file'
+                $options = @(
+                    '-c=@nothing  Draw the columns of this name or glob; repeatable'
+                    '--column=@nothing  Draw the columns of this name or glob; repeatable'
+                    '-x=@nothing  Draw over this column, or over `row`; else step, iteration or epoch'
+                    '--smooth=@nothing  Smooth as TensorBoard does: 0 to 0.99'
+                    '--log  Make the y axis logarithmic'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-o=@file  Write a picture to FILE (.png, .svg), a drawing (.txt), or the points (.json, .ndjson, .csv, .tsv)'
+                    '--output=@file  Write a picture to FILE (.png, .svg), a drawing (.txt), or the points (.json, .ndjson, .csv, .tsv)'
+                    '--force  Replace FILE if it exists'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool env' {
+                $options = @(
+                    '--check=gpu,deterministic  Show just that part, and exit with 1 where CUDA is not usable, or runs may not repeat'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--force  Replace FILE if it exists'
+                    '--md  Write Markdown for an issue, without your home folder and name'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool recipes' {
+                $arguments = @('@nothing')
+                $options = @(
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--force  Replace FILE if it exists'
                     '-h  Show the help and exit'
                     '--help  Show the help and exit'
                 )
@@ -876,6 +933,295 @@ Register-ArgumentCompleter -Native -CommandName pttool -ScriptBlock {
                     '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
                     '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
                     '--force  Replace FILE if it exists'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool video' {
+                $commands = @(
+                    'info  Tell codec, size, frame rate, number of frames and keyframes of videos, and what is wrong'
+                    'sample-tsn  Take K frames that stand for a video, as temporal segment networks do'
+                    'sheet  Draw frames of a video on one picture, with their indices and times, to look at'
+                )
+                $options = @(
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool video info' {
+                $further = '@file'
+                $options = @(
+                    '--files-from=@file  Read names of files from FILE too, one a line; - is standard input'
+                    '-0  Names in FILE end in NUL, as find -print0 writes them'
+                    '--null  Names in FILE end in NUL, as find -print0 writes them'
+                    '--fast  Read the header alone'
+                    '--decode  Decode every frame: the full truth'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--force  Replace FILE if it exists'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool video sample-tsn' {
+                $further = '@file'
+                $options = @(
+                    '--files-from=@file  Read names of files from FILE too, one a line; - is standard input'
+                    '-0  Names in FILE end in NUL, as find -print0 writes them'
+                    '--null  Names in FILE end in NUL, as find -print0 writes them'
+                    '-k=@nothing  Segments'
+                    '--segments=@nothing  Segments'
+                    '--mode=test,train,uniform  The middle of each segment, a drawn frame, or mmaction2''s uniform'
+                    '--seed=@nothing  Seed of --mode train'
+                    '--clip-len=@nothing  Frames taken from each segment'
+                    '--frame-interval=@nothing  Step between a clip''s frames'
+                    '--oob=clamp,loop,error  A clip longer than the video: repeat the last frame (the default), start again (mmaction2''s), or fail'
+                    '--twice-sample  Add the segment starts to the middles'
+                    '--compat=mmaction2,tsn-pytorch  Take the very indices of mmaction2 1.2.0 or tsn-pytorch, faults included'
+                    '--num-frames=@nothing  Open no file: only choose among N frames'
+                    '-o=@folder  Write frames below DIR'
+                    '--output=@folder  Write frames below DIR'
+                    '--indices-only  Write no frames, as without -o'
+                    '--format=jpg,png,npy,npz,pt  Pictures, or one array (T, H, W, C) a video'
+                    '--quality=@nothing  Of JPEG, up to 100'
+                    '--short-side=@nothing  Resize so that the shorter side has PIXELS'
+                    '--name=order,index  Number pictures from 1 in order, or by index from 0'
+                    '--sheet=@file  Draw the frames on one picture, .jpg or .png'
+                    '--manifest=@file  Write JSON lines: what was taken of each video, or why nothing'
+                    '--resume  Redo only what is incomplete or was made with other options'
+                    '--force  Replace frames and files that exist'
+                    '--root=@folder  Name videos relative to DIR; by default to the working folder or, if one is elsewhere, to the folder that all are in'
+                    '--no-rotate  Leave pictures as coded, not turned as the file says'
+                    '--strict  Refuse a video with fewer frames than it claims'
+                    '-j=@nothing  Videos done at the same time'
+                    '--jobs=@nothing  Videos done at the same time'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool video sheet' {
+                $arguments = @('@file')
+                $options = @(
+                    '-k=@nothing  Frames shown'
+                    '--segments=@nothing  Frames shown'
+                    '--columns=@nothing  Frames in a row'
+                    '--no-rotate  Leave pictures as coded, not turned as the file says'
+                    '-o=@file  The picture to write, .jpg or .png'
+                    '--output=@file  The picture to write, .jpg or .png'
+                    '--force  Replace FILE if it exists'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool lr' {
+                $commands = @(
+                    'table  List the learning rate that each epoch or step is made with, counted from 0'
+                    'plot  Plot the learning rate over the epochs, and the momentum where the scheduler moves it'
+                )
+                $options = @(
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool lr table' {
+                $arguments = @('@nothing')
+                $options = @(
+                    '--epochs=@nothing  How many epochs there are'
+                    '--lr=@nothing  The optimizer''s lr; the highest of cyclic and onecycle'
+                    '--steps-per-epoch=@nothing  Step the scheduler so often per epoch; SPEC stays in epochs (steps: 500s)'
+                    '--every=@nothing  List each N-th step only'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--force  Replace FILE if it exists'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool lr plot' {
+                $arguments = @('@nothing')
+                $options = @(
+                    '--epochs=@nothing  How many epochs there are'
+                    '--lr=@nothing  The optimizer''s lr; the highest of cyclic and onecycle'
+                    '--steps-per-epoch=@nothing  Step the scheduler so often per epoch; SPEC stays in epochs (steps: 500s)'
+                    '--log  Make the y axis logarithmic'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-o=@file  Write a picture to FILE (.png, .svg), a drawing (.txt), or the points (.json, .ndjson, .csv, .tsv)'
+                    '--output=@file  Write a picture to FILE (.png, .svg), a drawing (.txt), or the points (.json, .ndjson, .csv, .tsv)'
+                    '--force  Replace FILE if it exists'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool gpu' {
+                $commands = @(
+                    'info  Show GPUs: memory, load, processes, MIG instances, and what can''t be read and why'
+                    'ps  List who holds which GPU, also processes that the driver doesn''t list'
+                    'pick  Print free GPUs as CUDA_VISIBLE_DEVICES takes them, the one with the most free memory first'
+                    'wait  Wait until GPUs are free, and print them as pttool gpu pick does'
+                    'run  Run a command on GPUs that no other `gpu run` has, as soon as there are some'
+                    'kill  End the processes on GPUs: SIGTERM, and SIGKILL to what is left after --grace'
+                    'reset  Reset GPUs with nvidia-smi, but never one that is in use'
+                    'doctor  Say why CUDA is not usable: one cause, and one thing to do about it'
+                )
+                $options = @(
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool gpu info' {
+                $options = @(
+                    '-i=@nothing  These GPUs: indices as 0,2, or UUIDs; repeatable'
+                    '--gpu=@nothing  These GPUs: indices as 0,2, or UUIDs; repeatable'
+                    '--visible  Only what CUDA_VISIBLE_DEVICES lets through, in its order'
+                    '--watch=@nothing  Show again every S seconds; in a pipe, as NDJSON'
+                    '--torch  Ask torch, in a process of its own, what it sees'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--force  Replace FILE if it exists'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool gpu ps' {
+                $options = @(
+                    '-i=@nothing  These GPUs: indices as 0,2, or UUIDs; repeatable'
+                    '--gpu=@nothing  These GPUs: indices as 0,2, or UUIDs; repeatable'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--force  Replace FILE if it exists'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool gpu pick' {
+                $options = @(
+                    '-n=@nothing  How many GPUs: all or none'
+                    '--count=@nothing  How many GPUs: all or none'
+                    '--min-free=@nothing  Free memory that will do, as 20GiB or 20GB, whoever else computes there'
+                    '--max-util=@nothing  Most utilization in percent; 10 if not given, and unknown will then do'
+                    '--format=uuid,index,export  UUIDs, indices by PCI bus, or a line that exports the UUIDs'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool gpu wait' {
+                $options = @(
+                    '-n=@nothing  How many GPUs: all or none'
+                    '--count=@nothing  How many GPUs: all or none'
+                    '--min-free=@nothing  Free memory that will do, as 20GiB or 20GB, whoever else computes there'
+                    '--max-util=@nothing  Most utilization in percent; 10 if not given, and unknown will then do'
+                    '--timeout=@nothing  Give up after S seconds'
+                    '--every=@nothing  Look every S seconds'
+                    '--format=uuid,index,export  UUIDs, indices by PCI bus, or a line that exports the UUIDs'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool gpu run' {
+                $further = '@nothing'
+                $options = @(
+                    '-n=@nothing  How many GPUs: all or none'
+                    '--count=@nothing  How many GPUs: all or none'
+                    '--min-free=@nothing  Free memory that will do, as 20GiB or 20GB, whoever else computes there'
+                    '--max-util=@nothing  Most utilization in percent; 10 if not given, and unknown will then do'
+                    '--timeout=@nothing  Give up after S seconds of waiting; 0 doesn''t wait at all'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool gpu kill' {
+                $options = @(
+                    '-i=@nothing  These GPUs: indices as 0,2, or UUIDs; repeatable'
+                    '--gpu=@nothing  These GPUs: indices as 0,2, or UUIDs; repeatable'
+                    '--pid=@nothing  Only this process on a GPU'
+                    '--hidden  Also who holds the device open without being listed'
+                    '--grace=@nothing  Seconds between SIGTERM and SIGKILL'
+                    '--dry-run  Only tell what would be done'
+                    '--yes  Do it without asking, and without a terminal'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--force  Replace FILE if it exists'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool gpu reset' {
+                $options = @(
+                    '-i=@nothing  These GPUs: indices as 0,2, or UUIDs; repeatable'
+                    '--gpu=@nothing  These GPUs: indices as 0,2, or UUIDs; repeatable'
+                    '--all  Every GPU of the machine'
+                    '--kill  End the processes on them first, and give MIG instances up'
+                    '--grace=@nothing  Seconds between SIGTERM and SIGKILL'
+                    '--dry-run  Only tell what would be done'
+                    '--yes  Do it without asking, and without a terminal'
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
+                    '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt'
+                    '--force  Replace FILE if it exists'
+                    '-h  Show the help and exit'
+                    '--help  Show the help and exit'
+                )
+            }
+            'pttool gpu doctor' {
+                $options = @(
+                    '--json  Write one JSON document'
+                    '--ndjson  Write one JSON object per row'
+                    '--csv  Write the rows as CSV'
+                    '--tsv  Write the rows as TSV'
+                    '--no-header  Leave out the header, and the footer of a table'
                     '-h  Show the help and exit'
                     '--help  Show the help and exit'
                 )

@@ -8,14 +8,21 @@ from typing import Annotated, Any
 
 from typer import BadParameter, Exit, Option, Typer
 
-from pttool.app import Noun, noun
+from pttool.app import Noun, noun, verb
 from pttool.errors import UsageError
 
-# noun: (module that holds its `app`, one line for the help)
+# noun: (module, one line for the help). The module holds the noun's `app`, or, for a noun without
+# verbs, a function of its name.
 COMMANDS = {
     "model": ("pttool.commands.model", "layers, parameters and MACs of a model, without weights"),
     "ckpt": ("pttool.commands.ckpt", "checkpoints: inspect, repair, scan, convert, without torch"),
     "eval": ("pttool.commands.eval", "precision, recall, F1 from saved predictions"),
+    "video": ("pttool.commands.video", "facts and frames of videos: the right frame, always"),
+    "lr": ("pttool.commands.lr", "the learning rate of a schedule, per epoch or step"),
+    "curve": ("pttool.commands.curve", "learning curves of logs, in the terminal or a picture"),
+    "gpu": ("pttool.commands.gpu", "GPUs: see, pick, wait for, free, reset; why there is none"),
+    "env": ("pttool.commands.env", "versions and settings, for bug reports and CI"),
+    "recipes": ("pttool.commands.recipes", "41 recipes of the PyTorch cookbooks, each made right"),
 }
 
 HELP = """\
@@ -37,6 +44,7 @@ Results go to standard output: a table by default, or --json, --ndjson, --csv,
 Examples:
   pttool model summary resnet18 -i 3,224,224
   pttool model summary net.py:Net -i ids:int64:128 -b 8 --json | jq .summary
+  pttool gpu info --json | jq '.items[].memory.free_bytes'
   pttool model params vit_b_16 --tsv | sort -t "$(printf '\\t')" -k4,4nr | head
 
 Exit codes:
@@ -85,7 +93,11 @@ def build(nouns: list[str]) -> Typer:
     app.callback()(_root)
     for name in nouns:
         if name in COMMANDS:
-            app.add_typer(importlib.import_module(COMMANDS[name][0]).app, name=name)
+            module = importlib.import_module(COMMANDS[name][0])
+            if hasattr(module, "app"):
+                app.add_typer(module.app, name=name)
+            else:
+                verb(app)(getattr(module, name))
     return app
 
 
