@@ -27,6 +27,24 @@ class Noun(TyperGroup):
         return super().parse_args(ctx, args or ["--help"])
 
 
+class RunningNoun(Noun):
+    """A noun that itself runs a command: a first word that is no verb is its own argument.
+
+    Verbs don't take the noun's options, so only the very first word can be one.
+    """
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        below = self.commands.get(args[0]) if args else None
+        if below is None:
+            return super().make_context(info_name, args, parent, **extra)
+        return below.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return super().collect_usage_pieces(ctx)[:-1]  # the last one asks for a verb
+
+
 def noun(help: str, group: type[TyperGroup] = Noun) -> Typer:
     """Return the application of one noun. Its callback keeps a noun with one verb a group."""
     app = Typer(
@@ -55,17 +73,33 @@ def verb(app: Typer, *, runs_a_command: bool = False) -> Callable[[Command], Com
 
     def register(function: Command) -> Command:
         name = function.__name__.replace("_", "-")
-        text, _, examples = (inspect.getdoc(function) or "").partition("\n\nExamples:\n")
+        text, epilog = _help_of(function)
         app.command(
             name,
             help=text,
-            epilog=f"\b\nExamples:\n{examples}",
+            epilog=epilog,
             short_help=text.partition(".\n")[0].rstrip("."),
             context_settings={**CONTEXT, "allow_interspersed_args": not runs_a_command},
         )(_expand_groups(function))
         return function
 
     return register
+
+
+def running_noun(function: Command) -> Typer:
+    """Return the application of a noun that runs a command by itself, and may have verbs besides.
+
+    Its help is the function's, as for a verb. Options behind the first word are the command's.
+    """
+    text, epilog = _help_of(function)
+    app = noun(text, RunningNoun)
+    app.callback(invoke_without_command=True, help=text, epilog=epilog)(_expand_groups(function))
+    return app
+
+
+def _help_of(function: Command) -> tuple[str, str]:
+    text, _, examples = (inspect.getdoc(function) or "").partition("\n\nExamples:\n")
+    return text, f"\b\nExamples:\n{examples}"
 
 
 def _expand_groups(function: Command) -> Callable[..., None]:

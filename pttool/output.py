@@ -4,7 +4,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from pttool.tables import Paper, table
 from pttool.values import printable
 
 BLOCK_CHARACTERS = 1 << 16
+UNKNOWN_WIDTH = 100  # of what is no terminal
 
 
 class Format(StrEnum):
@@ -141,13 +142,19 @@ def emit(command: str, report: Report, output: Output) -> None:
     """Write the report, its notes on stderr, and raise the failure that it carries."""
     try:
         if output.path is not None:
-            _write_file(command, report, output, output.path)
+            save(command, report, output, output.path)
         else:
             _write_stdout(command, report, output)
     except BrokenPipeError:  # the reader has enough, but a check that fails still fails
         if report.failure is None:
             raise
     _finish(report)
+
+
+def save(command: str, report: Report, output: Output, path: Path) -> None:
+    """Write the report to a file, and nothing on stderr."""
+    texts = _rendered(command, report, output, Paper("utf-8"))
+    _to_file((_encoded(text, "utf-8") for text in texts), path)
 
 
 def _finish(report: Report) -> None:
@@ -205,14 +212,17 @@ def talk(line: str) -> None:
             sys.stderr.flush()
 
 
+def talk_table(report: Report) -> None:
+    """Write a table on stderr, always for people: what a program reads is data."""
+    if sys.stderr is not None:
+        paper = Paper.of_descriptor(2, sys.stderr.encoding or "utf-8")
+        shown = table(report, True, paper if paper.width else replace(paper, width=UNKNOWN_WIDTH))
+        talk("".join(shown).rstrip("\n"))
+
+
 def note(text: str) -> None:
     """Write a note on stderr."""
     talk(f"pttool: note: {printable(text)}")
-
-
-def _write_file(command: str, report: Report, output: Output, path: Path) -> None:
-    texts = _rendered(command, report, output, Paper("utf-8"))
-    _to_file((_encoded(text, "utf-8") for text in texts), path)
 
 
 def _write_stdout(command: str, report: Report, output: Output) -> None:

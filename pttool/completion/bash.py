@@ -72,13 +72,14 @@ _ENGINE = r"""_pttool() {
         _pttool_takes "${lead%=}" && _pttool_offer "$kind"
     elif [[ ! $only_arguments && $word == -* ]]; then
         _pttool_offer "${options[*]%%=*}"
-    elif ((${#commands[@]})); then
-        ((count)) || _pttool_offer "${commands[*]}"
+    elif ((${#commands[@]} && ! count)); then
+        _pttool_offer "${commands[*]}"
+        _pttool_offer "${arguments[0]-@nothing}"
     elif ((count < ${#arguments[@]})); then
         _pttool_offer "${arguments[count]}"
     elif [[ $further || $only_arguments ]]; then
         _pttool_offer "$further"
-    else
+    elif ((! ${#commands[@]})); then
         _pttool_offer "${options[*]%%=*}"
     fi
 
@@ -119,7 +120,7 @@ _pttool_pass() {
         only_arguments=yes
     elif [[ $1 == -?* ]]; then
         ! _pttool_takes "$1" || expected=$kind
-    elif [[ " ${commands[*]} " == *" $1 "* ]]; then
+    elif ((! count)) && [[ " ${commands[*]} " == *" $1 "* ]]; then
         command+=" $1"
         _pttool_describe "$command"
     else

@@ -85,7 +85,7 @@ _ENGINE = r"""function __pttool_complete
             set only_arguments yes
         else if string match -qr -- '^-.' $word
             set expected (__pttool_taken $word $options)
-        else if contains -- $word (string replace -r '  .*' '' $commands)
+        else if test $given -eq 0; and contains -- $word (string replace -r '  .*' '' $commands)
             set command "$command $word"
             __pttool_describe
         else
@@ -101,13 +101,14 @@ _ENGINE = r"""function __pttool_complete
         __pttool_offer (__pttool_taken $parts[1] $options)[1] $parts[1]= "$parts[2]"
     else if test $only_arguments = no; and string match -q -- '-*' "$token"
         string replace -r -- '^([^ =]+)\S*  ' '$1\t' $options
-    else if set -q commands[1]
-        test $given -eq 0; and string replace '  ' \t $commands
+    else if set -q commands[1]; and test $given -eq 0
+        string replace '  ' \t $commands
+        __pttool_offer "$arguments[1]" '' "$token"
     else if test $given -lt (count $arguments)
         __pttool_offer $arguments[(math $given + 1)] '' "$token"
     else if set -q further[1]
         __pttool_offer $further '' "$token"
-    else if test $only_arguments = no; and test -z "$token"
+    else if test $only_arguments = no; and test -z "$token"; and not set -q commands[1]
         string replace -r -- '^([^ =]+)\S*  ' '$1\t' $options
     end
 end

@@ -143,7 +143,8 @@ _ENGINE = """\
             $onlyArguments = $true
         } elseif ($text -clike '-?*') {
             $expected = & $taken $text
-        } elseif (($commands | ForEach-Object { ($_ -split '  ', 2)[0] }) -ccontains $text) {
+        } elseif (-not $given -and
+            ($commands | ForEach-Object { ($_ -split '  ', 2)[0] }) -ccontains $text) {
             . $describe "$command $text"
         } else {
             $given++
@@ -160,13 +161,14 @@ _ENGINE = """\
         & $offer (& $taken $name)
     } elseif (-not $onlyArguments -and $word -clike '-*') {
         & $offerWords $options
-    } elseif ($commands) {
-        if (-not $given) { & $offerWords $commands }
+    } elseif ($commands -and -not $given) {
+        & $offerWords $commands
+        if ($arguments) { & $offer $arguments[0] }
     } elseif ($given -lt $arguments.Count) {
         & $offer $arguments[$given]
     } elseif ($further -or $onlyArguments) {
         & $offer $further
-    } else {
+    } elseif (-not $commands) {
         & $offerWords $options
     }
 }

@@ -60,7 +60,10 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """The program, a noun or a verb, with what can follow it."""
+    """The program, a noun or a verb, with what can follow it.
+
+    One with commands may have arguments too, for a first word that is none of them.
+    """
 
     path: tuple[str, ...]
     help: str
@@ -137,7 +140,14 @@ def _value(parameter: Any) -> Value:
     return Value(name, _METAVARS.get(noun) or _TYPES.get(parameter.type.name, Kind.NOTHING))
 
 
-_METAVARS = {"MODEL": Kind.MODEL, "FILE": Kind.FILE, "DIR": Kind.FOLDER, "FOLDER": Kind.FOLDER}
+_METAVARS = {
+    "MODEL": Kind.MODEL,
+    "FILE": Kind.FILE,
+    "SCRIPT": Kind.FILE,
+    "ARG": Kind.FILE,
+    "DIR": Kind.FOLDER,
+    "FOLDER": Kind.FOLDER,
+}
 # Click's own names for its types of paths.
 _TYPES = {
     "path": Kind.FILE,

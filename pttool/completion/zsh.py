@@ -26,8 +26,12 @@ def _function(command: Command) -> str:
 
 
 def _group(command: Command, specs: list[str]) -> str:
+    """A first word that is no command is the noun's own argument, where it has any."""
     below = "".join(f"        {_quote(f'{part.name}:{part.help}')}\n" for part in command.commands)
     specs = [*specs, "'(-)1:command:->command'", "'(-)*:: :->rest'"]
+    own = [_action(part.value) for part in command.arguments]
+    first = f"; {own[0]} && ret=0" if own else ""
+    further = f" || {own[-1]} && ret=0" if own else ""
     return (
         f"{_name(command)}() {{\n"
         "    local context state state_descr line curcontext=$curcontext ret=1\n"
@@ -35,8 +39,8 @@ def _group(command: Command, specs: list[str]) -> str:
         f"    local -a commands=(\n{below}    )\n"
         f"    {_arguments('-C -S', specs)} && ret=0\n"
         "    case $state in\n"
-        "    command) _describe -t commands command commands && ret=0 ;;\n"
-        f"    rest) _call_function ret {_name(command)}_$line[1] ;;\n"
+        f"    command) _describe -t commands command commands && ret=0{first} ;;\n"
+        f"    rest) _call_function ret {_name(command)}_$line[1]{further} ;;\n"
         "    esac\n"
         "    return ret\n"
         "}\n"

@@ -16,7 +16,7 @@ import pexpect
 import pytest
 from typer import Argument, Option
 
-from pttool.app import noun, verb
+from pttool.app import noun, running_noun, verb
 from pttool.cli import COMMANDS
 from pttool.completion import scripts
 from pttool.completion.__main__ import MODEL_NAMES, TIMM_NAMES, generated, write_names
@@ -156,7 +156,10 @@ def other(request: pytest.FixtureRequest) -> Iterator[Terminal]:
 
 
 def other_scripts() -> dict[str, str]:
-    """Return the scripts of a program that calls itself pttool, with nouns `ckpt` and `eval`."""
+    """Return the scripts of a program that calls itself pttool.
+
+    Its nouns are `ckpt`, `eval`, and `run`, which runs a script.
+    """
     root, ckpt, evaluation = noun("A program."), noun("It's for [files]."), noun("Numbers.")
     root.add_typer(ckpt, name="ckpt")
     root.add_typer(evaluation, name="eval")
@@ -181,6 +184,19 @@ def other_scripts() -> dict[str, str]:
     def report(model: Model, folder: Annotated[Path, Argument(file_okay=False)]) -> None:
         """Report."""
 
+    def run(
+        script: Annotated[str, Argument(metavar="SCRIPT")],
+        args: Annotated[list[str], Argument(metavar="[ARGS]...")] = [],  # noqa: B006
+        fast: Annotated[bool, Option("--fast")] = False,
+    ) -> None:
+        """Run a script."""
+
+    def weigh(model: Model) -> None:
+        """Weigh a model."""
+
+    running = running_noun(run)
+    verb(running)(weigh)
+    root.add_typer(running, name="run")
     return scripts(command_tree(root), ["resnet18"], ["resnet18", "vit_tiny"])
 
 
@@ -321,7 +337,7 @@ def test_the_rest_of_the_line_stays(terminal: Terminal) -> None:
 @pytest.mark.parametrize(
     ("before", "word", "offered"),
     [
-        ("pttool", "", "ckpt eval"),
+        ("pttool", "", "ckpt eval run"),
         ("pttool ckpt", "", "diff convert-cpu"),
         ("pttool nonsense", "c", ""),
         ("pttool ckpt", "--h", "--help"),
@@ -344,6 +360,11 @@ def test_the_rest_of_the_line_stays(terminal: Terminal) -> None:
         ("pttool ckpt convert-cpu", "w", "weights.pt"),
         ("pttool ckpt convert-cpu net.py", "", "--help -h"),
         ("pttool eval report resnet18", "", "nets"),
+        ("pttool run", "we", "weigh weights.pt"),
+        ("pttool run --fast", "we", "weigh weights.pt"),
+        ("pttool run weigh", "re", "resnet18"),
+        ("pttool run net.py", "we", "weights.pt"),
+        ("pttool run net.py weigh", "we", "weights.pt"),
     ],
 )
 def test_every_kind_of_argument(other: Terminal, before: str, word: str, offered: str) -> None:

@@ -1,0 +1,1 @@
+"""A profile put into words, tables, pictures and files."""
