@@ -1,0 +1,1 @@
+"""Features: what a layer of a model gives for each of many pictures."""
