@@ -30,7 +30,7 @@ from benchmarks.measure import Cost, cost
 
 PTTOOL = str(Path(sys.executable).with_name("pttool"))
 ROUNDS = 3
-FRAMES, COPIES, SMALL = 1500, 10, 64
+FRAMES, COPIES, SMALL = 1500, 10, 256
 SEGMENTS = (8, 25)
 HEAD = """
 import json, sys, time

@@ -18,9 +18,11 @@ COMMANDS = {
     "ckpt": ("pttool.commands.ckpt", "checkpoints: inspect, repair, scan, convert, without torch"),
     "eval": ("pttool.commands.eval", "precision, recall, F1 from saved predictions"),
     "video": ("pttool.commands.video", "facts and frames of videos: the right frame, always"),
+    "features": ("pttool.commands.features", "what a layer sees, for a folder of images"),
     "lr": ("pttool.commands.lr", "the learning rate of a schedule, per epoch or step"),
     "curve": ("pttool.commands.curve", "learning curves of logs, in the terminal or a picture"),
     "gpu": ("pttool.commands.gpu", "GPUs: see, pick, wait for, free, reset; why there is none"),
+    "profile": ("pttool.commands.profile", "where the time of a training script or model goes"),
     "env": ("pttool.commands.env", "versions and settings, for bug reports and CI"),
     "recipes": ("pttool.commands.recipes", "41 recipes of the PyTorch cookbooks, each made right"),
 }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from pttool.commands.gpu_options import ConditionOptions, Devices, emit_found
+from pttool.commands.gpu_options import ConditionOptions, Devices, emit_found, seconds
 from pttool.options import OutputOptions
 from pttool.output import note, talk
 
@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 Yes = Annotated[bool, Option("--yes", help="Do it without asking, and without a terminal.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only tell what would be done.")]
-Grace = Annotated[
-    float, Option("--grace", metavar="S", min=0, help="Seconds between SIGTERM and SIGKILL.")
-]
+Grace = Annotated[float, seconds("--grace", "Seconds between SIGTERM and SIGKILL.")]
 
 
 def run(
@@ -33,12 +31,8 @@ def run(
     conditions: ConditionOptions,
     timeout: Annotated[
         float | None,
-        Option(
-            "--timeout",
-            metavar="S",
-            min=0,
-            help="Give up after S seconds of waiting; 0 doesn't wait at all.",
-            show_default=False,
+        seconds(
+            "--timeout", "Give up after S seconds of waiting; 0 doesn't wait at all.", most=None
         ),
     ] = None,
 ) -> None:

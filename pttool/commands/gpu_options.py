@@ -1,10 +1,11 @@
 """The options of `pttool gpu`."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Option
+from typer import BadParameter, Option
 
 from pttool.core.report import Report
 from pttool.data_formats import SCHEMA
@@ -20,10 +21,26 @@ Devices = Annotated[
         "-i",
         "--gpu",
         metavar="IDS",
-        help="These GPUs: indices as 0,2, or UUIDs; repeatable.",
+        help="These GPUs: indices as 0,2, or UUIDs, also of MIG instances; repeatable.",
         show_default=False,
     ),
 ]
+A_DAY_S = 86_400
+
+
+def seconds(flag: str, help: str, *, least: float = 0, most: float | None = A_DAY_S) -> Any:
+    """Return an option that takes seconds; without a `most` also inf, but never what is no number.
+
+    What the system is told to wait must be finite: it counts in 32 bits of milliseconds.
+    """
+    return Option(flag, metavar="S", min=least, max=most, help=help, callback=_number)
+
+
+def _number(value: float | None) -> float | None:
+    """A range lets NaN through, which is neither below nor above anything."""
+    if value is not None and math.isnan(value):
+        raise BadParameter("nan is not a number of seconds.")
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +70,17 @@ class ConditionOptions:
             show_default=False,
         ),
     ] = None
+    visible: Annotated[
+        bool, Option("--visible", help="Only GPUs that CUDA_VISIBLE_DEVICES lets through.")
+    ] = False
 
     def conditions(self) -> "Conditions":
         """Return the conditions; raises UsageError for a SIZE that is none."""
-        from pttool.core.sizes import parse_size
         from pttool.core.gpu.picking import Conditions
+        from pttool.core.sizes import parse_size
 
         free = None if self.min_free is None else parse_size(self.min_free)
-        return Conditions(self.count, free, self.max_util)
+        return Conditions(self.count, free, self.max_util, self.visible)
 
 
 def emit_found(command: str, find: Callable[[], Report], output: Output) -> None:

@@ -1,11 +1,11 @@
 """The verbs of `pttool gpu` that choose."""
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from pttool.commands.gpu_options import ConditionOptions, emit_found
+from pttool.commands.gpu_options import ConditionOptions, emit_found, seconds
+from pttool.core.gpu.style import Style
 from pttool.options import FormatOptions
 from pttool.output import Output, emit_document
 
@@ -15,22 +15,14 @@ if TYPE_CHECKING:
     from pttool.core.report import Report
 
 
-class Style(StrEnum):
-    """How the GPUs are written for a shell."""
-
-    UUID = "uuid"
-    INDEX = "index"
-    EXPORT = "export"
-
-
-Format = Annotated[
+Written = Annotated[
     Style,
     Option("--format", help="UUIDs, indices by PCI bus, or a line that exports the UUIDs."),
 ]
 
 
 def pick(
-    *, conditions: ConditionOptions, format: Format = Style.UUID, output: FormatOptions
+    *, conditions: ConditionOptions, format: Written = Style.UUID, output: FormatOptions
 ) -> None:
     """Print free GPUs as CUDA_VISIBLE_DEVICES takes them, the one with the most free memory first.
 
@@ -46,22 +38,17 @@ def pick(
     destination, wanted = output.to_stdout(), conditions.conditions()
     from pttool.core.gpu.pick import pick as pick_gpus
 
-    _emit("gpu pick", lambda: pick_gpus(wanted, format.value), destination)
+    _emit("gpu pick", lambda: pick_gpus(wanted, format), destination)
 
 
 def wait(
     *,
     conditions: ConditionOptions,
     timeout: Annotated[
-        float | None,
-        Option(
-            "--timeout", metavar="S", min=0, help="Give up after S seconds.", show_default=False
-        ),
+        float | None, seconds("--timeout", "Give up after S seconds.", most=None)
     ] = None,
-    every: Annotated[
-        float, Option("--every", metavar="S", min=0.05, help="Look every S seconds.")
-    ] = 2,
-    format: Format = Style.UUID,
+    every: Annotated[float, seconds("--every", "Look every S seconds.", least=0.05)] = 2,
+    format: Written = Style.UUID,
     output: FormatOptions,
 ) -> None:
     """Wait until GPUs are free, and print them as pttool gpu pick does.
@@ -78,7 +65,7 @@ def wait(
 
     _emit(
         "gpu wait",
-        lambda: wait_for(wanted, format.value, timeout_s=timeout, every_s=every),
+        lambda: wait_for(wanted, format, timeout_s=timeout, every_s=every),
         destination,
     )
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from pttool.commands.gpu_options import Devices, emit_found
+from pttool.commands.gpu_options import Devices, emit_found, seconds
 from pttool.commands.gpu_watching import watch as watch_report
 from pttool.errors import UsageError
 from pttool.options import OutputOptions
@@ -21,13 +21,7 @@ def info(
     ] = False,
     watch: Annotated[
         float | None,
-        Option(
-            "--watch",
-            metavar="S",
-            min=0.1,
-            help="Show again every S seconds; in a pipe, as NDJSON.",
-            show_default=False,
-        ),
+        seconds("--watch", "Show again every S seconds; in a pipe, as NDJSON.", least=0.1),
     ] = None,
     torch: Annotated[
         bool, Option("--torch", help="Ask torch, in a process of its own, what it sees.")

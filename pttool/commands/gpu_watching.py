@@ -3,9 +3,10 @@
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from textwrap import wrap
 
 from pttool.core.report import Report
 from pttool.data_formats import json_lines
@@ -42,8 +43,21 @@ def _screen(report: Report, every_s: float) -> str:
     told = [f"every {every_s:g} s, {datetime.now():%H:%M:%S}", ""]
     text = "".join(table(report, True, paper))
     failed = [report.failure.message] if report.failure is not None else []
-    lines = [*told, *text.splitlines(), *report.notes, *failed]
+    said = [part for line in (*report.notes, *failed) for part in wrap(line, paper.width)]
+    lines = _that_fit([*told, *text.splitlines(), *said], os.get_terminal_size(1).lines, paper)
     return HOME + "".join(f"{line}{CLEAR_LINE}\n" for line in lines) + CLEAR_REST
+
+
+def _that_fit(lines: Sequence[str], height: int, paper: Paper) -> Sequence[str]:
+    """Return the first lines, and how many don't fit: what scrolls can't be drawn over again.
+
+    The cursor needs the last line of a terminal, and one that doesn't know its height has 0.
+    """
+    room = max(height - 1, 1)
+    if height == 0 or len(lines) <= room:
+        return lines
+    dots = "..." if paper.is_narrow else "\u2026"
+    return [*lines[: room - 1], f"{dots} {len(lines) - room + 1} more lines"]
 
 
 def _lines(report: Report) -> str:

@@ -1,12 +1,17 @@
 """Save all that training needs to go on, and go on as if it had never stopped."""
 
+import os
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
+from operator import is_not
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import torch
 from torch import nn
+from torch.optim import Optimizer
+from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from pttool.core.files import complete_or_absent
 from pttool.recipes.random_states import random_states, set_random_states
@@ -47,17 +52,17 @@ def save_checkpoint(
     appears under its name complete or not at all. With `is_best` a copy is kept beside it: for
     `last.pt` as `last-best.pt`.
 
-    torch.load reads it with weights_only=True as long as the states hold nothing but tensors, plain
-    numbers, texts and containers, which those of torch do; a learning rate or metric from numpy
-    should be made a float first. With several processes, one writes it.
+    torch.load reads it with weights_only=True: numbers of numpy, as a learning rate may be, become
+    Python's. With several processes, one writes it.
 
-    Raises OSError where the file can't be written; what was there before stays.
+    Raises ValueError for a state that holds what weights_only refuses, OSError where the file can't
+    be written; what was there before stays.
     """
-    parts = {"model": model, "optimizer": optimizer, "scheduler": scheduler, "scaler": scaler}
+    parts = _given(model, optimizer, scheduler, scaler)
     checkpoint = {
-        **{name: part.state_dict() for name, part in parts.items() if part is not None},
+        **{name: _plain(part.state_dict()) for name, part in parts.items()},
         "random": random_states(generators),
-        "epoch": epoch,
+        "epoch": int(epoch),
         "best_metric": None if best_metric is None else float(best_metric),
     }
     target = Path(path)
@@ -80,24 +85,76 @@ def load_checkpoint(
     The file is read with weights_only=True onto the CPU, from where states go to the devices that
     the model is on. What the checkpoint holds and isn't asked for is left.
 
-    Raises ValueError for a part or a number of generators that the checkpoint doesn't hold, before
-    anything is changed; what torch.load and load_state_dict raise otherwise.
+    Raises ValueError for a part or a number of generators that the checkpoint doesn't hold, and for
+    other parameter groups of the optimizer, before anything is changed; otherwise what torch.load
+    and load_state_dict raise: a model of other shapes has then taken what fits.
     """
     checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-    parts = {"model": model, "optimizer": optimizer, "scheduler": scheduler, "scaler": scaler}
-    asked = {name: part for name, part in parts.items() if part is not None}
+    asked = _given(model, optimizer, scheduler, scaler)
     absent = [name for name in ("random", *asked) if name not in checkpoint]
     if absent:
         raise ValueError(f"{path}: holds no {' and no '.join(absent)}")
     saved = len(checkpoint["random"]["generators"])
     if saved != len(generators):
         raise ValueError(f"{path}: holds the states of {saved} generators, not {len(generators)}")
+    if isinstance(optimizer, Optimizer):
+        _check_groups(path, optimizer, checkpoint["optimizer"])
     for name, part in asked.items():
         part.load_state_dict(checkpoint[name])
     set_random_states(checkpoint["random"], generators)
     return Progress(checkpoint["epoch"], checkpoint["best_metric"])
 
 
+def _given(
+    model: nn.Module,
+    optimizer: Stateful | None,
+    scheduler: Stateful | None,
+    scaler: Stateful | None,
+) -> dict[str, nn.Module | Stateful]:
+    """Return what there is to save or load, by its key in a checkpoint."""
+    parts = {"model": model, "optimizer": optimizer, "scheduler": scheduler, "scaler": scaler}
+    return {name: part for name, part in parts.items() if part is not None}
+
+
+def _plain(value: Any) -> Any:
+    """Return a state with numpy's numbers as Python's; what has none is the same object."""
+    if type(value).__module__ == "numpy" and value.shape == ():
+        return value.item()
+    if isinstance(value, dict):
+        changed = {key: new for key, old in value.items() if (new := _plain(old)) is not old}
+        converted = copy(value) if changed else value
+        for key, new in changed.items():
+            converted[key] = new
+        return converted
+    if type(value) in (list, tuple):
+        items = [_plain(old) for old in value]
+        return type(value)(items) if any(map(is_not, items, value)) else value
+    return value
+
+
 def _save(checkpoint: dict[str, Any], path: Path) -> None:
     with complete_or_absent(path) as stream:
         torch.save(checkpoint, stream)
+        stream.flush()
+        _check_loadable(path, stream)
+
+
+def _check_loadable(path: Path, stream: BinaryIO) -> None:
+    """Raise ValueError if what was written holds objects that weights_only refuses.
+
+    Of the zip file that it is, the tensors aren't read.
+    """
+    if not os.path.isfile(stream.fileno()):
+        return
+    with os.fdopen(os.dup(stream.fileno()), "rb") as written:
+        written.seek(0)
+        refused = get_unsafe_globals_in_checkpoint(written)
+    if refused:
+        raise ValueError(f"{path}: torch.load would refuse what it holds: {', '.join(refused)}")
+
+
+def _check_groups(path: str | Path, optimizer: Optimizer, state: dict[str, Any]) -> None:
+    saved = [len(group["params"]) for group in state["param_groups"]]
+    own = [len(group["params"]) for group in optimizer.param_groups]
+    if saved != own:
+        raise ValueError(f"{path}: its optimizer has groups of {saved} tensors, not of {own}")

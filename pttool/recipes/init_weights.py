@@ -4,13 +4,12 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
-from torch.nn.utils.parametrize import is_parametrized
+from torch.nn.parameter import is_lazy
+
+from pttool.recipes.norms import NORMS
 
 Scheme = Literal["kaiming", "xavier"]
-
-NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 
 
 def init_weights(
@@ -23,8 +22,9 @@ def init_weights(
     both with Glorot's 2 / (fan_in + fan_out). Biases become 0, the weights of normalisation layers
     1. Other layers stay as they are. The same generator gives the same tensors, bit for bit.
 
-    Raises ValueError for another scheme, and for a weight that a parametrization computes, where
-    writing to it would change nothing.
+    Raises ValueError for another scheme; for a weight or bias that is computed, as by pruning,
+    weight normalisation and parametrizations, where writing to it would change nothing; and for a
+    lazy layer, whose shapes nobody knows yet.
 
     Sources: He et al., Delving Deep into Rectifiers, 2015; Glorot and Bengio, Understanding the
     difficulty of training deep feedforward neural networks, 2010; torch.nn.init.
@@ -32,11 +32,11 @@ def init_weights(
     if scheme not in ("kaiming", "xavier"):
         raise ValueError(f"scheme is {scheme!r}: 'kaiming' or 'xavier'")
     for name, layer in model.named_modules():
+        if isinstance(layer, (*NORMS, _ConvNd, nn.Linear)):
+            _check_own(name, layer)
         if isinstance(layer, NORMS):
             _reset(layer)
         elif isinstance(layer, _ConvNd | nn.Linear):
-            if is_parametrized(layer, "weight"):
-                raise ValueError(f"{name}: its weight is parametrized: initialise it before that")
             _zero_bias(layer)
             weight = _out_first(layer)
             if scheme == "kaiming" and isinstance(layer, _ConvNd):
@@ -45,6 +45,17 @@ def init_weights(
                 )
             else:
                 nn.init.xavier_normal_(weight, generator=generator)
+
+
+def _check_own(name: str, layer: nn.Module) -> None:
+    """Raise ValueError unless the weight and bias that a layer has are parameters with a shape."""
+    for own in ("weight", "bias"):
+        if own in layer._parameters:
+            parameter = layer._parameters[own]
+            if parameter is not None and is_lazy(parameter):
+                raise ValueError(f"{name}: is lazy: call the model once, then initialise it")
+        elif hasattr(layer, own):
+            raise ValueError(f"{name}: its {own} is computed: initialise it before that")
 
 
 def _reset(norm: nn.Module) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from pttool.core.ckpt.editing.renaming import Renaming
 
@@ -32,9 +32,16 @@ def load_matching(model: nn.Module, state_dict: Mapping[str, Any]) -> Matching:
     the other way round. Another shape, or a value that is no tensor, never raises. State dicts in
     the old formats that load_state_dict converts are converted.
 
-    Raises ValueError for two names that become one without the wrappers.
+    Raises ValueError for two names that become one without the wrappers, for a name that is no
+    string, and for a model on the meta device, which can't hold values.
     """
+    for name in state_dict:
+        if not isinstance(name, str):
+            raise ValueError(f"{name!r} is no name of a tensor: is it the state dict of a module?")
     wanted = model.state_dict()
+    for name, value in wanted.items():
+        if isinstance(value, Tensor) and value.is_meta:
+            raise ValueError(f"{name} is on the meta device: model.to_empty(device=...) first")
     given = _by_name_of_model(state_dict, wanted)
     mismatched: list[str] = []
     leave = partial(_leave_mismatched, mismatched)
@@ -86,8 +93,15 @@ def _leave_mismatched(
         key = prefix + name
         if value is None or key not in state_dict or name in module._non_persistent_buffers_set:
             continue
-        if getattr(state_dict[key], "shape", None) != value.shape:
+        if not _fits(state_dict[key], value):
             mismatched.append(key)
             del state_dict[key]
         elif state_dict[key] is value:
             del state_dict[key]
+
+
+def _fits(given: object, own: Tensor) -> bool:
+    """Whether torch loads it: for a scalar also the one element that torch 0.3 wrote."""
+    if not isinstance(given, Tensor):
+        return False
+    return given.shape == own.shape or (own.dim() == 0 and given.shape == (1,))

@@ -2,24 +2,24 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from torch import nn
-from torch.nn.modules.batchnorm import _NormBase
 
 from pttool.core.model.names import NamedTensor, parameters_by_name
-from pttool.core.model.patterns import first_match, nearest
+from pttool.core.model.patterns import first_match
+from pttool.recipes.norms import NORMS
+from pttool.recipes.unmatched import unmatched
 
 NoDecay = Literal["norm+bias", "norm", "bias", "none"]
 
-NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 NAMED_AS_NORM = re.compile(r"norm(\d+d)?$", re.IGNORECASE)
 
 
 def param_groups(
     model: nn.Module,
-    lr_by_glob: Mapping[str, float] | None = None,
-    weight_decay: float = 0.0,
+    lr_by_glob: Mapping[str, float] | None,
+    weight_decay: float,
     no_decay: NoDecay = "norm+bias",
 ) -> list[dict[str, Any]]:
     """Return groups that hold every trainable parameter of a model once, for any torch optimizer.
@@ -32,25 +32,34 @@ def param_groups(
     `no_decay` names what gets no weight decay: the parameters of normalisation layers, those named
     `bias` or `..._bias`, both, or none. Position embeddings and class tokens are decayed.
 
-    Raises ValueError for a glob that is left without a parameter, because no name matches or
-    because the globs before it match all of those, with the nearest names.
+    Raises ValueError for another `no_decay`, and for a glob that is left without a trainable
+    parameter: no name matches, with the nearest, or all that match are frozen or an earlier glob's.
     """
+    if no_decay not in get_args(NoDecay):
+        raise ValueError(f"no_decay is {no_decay!r}: one of {', '.join(get_args(NoDecay))}")
     rates = dict(lr_by_glob or {})
     norms = _parameters_of_norms(model) if "norm" in no_decay else set()
     groups: dict[tuple[str | None, bool], dict[str, Any]] = {}
     used: set[str | None] = set()
     for named in parameters_by_name(model):
         glob = first_match((named.name, *named.aliases), rates)
-        used.add(glob)
         if named.tensor.requires_grad:
+            used.add(glob)
             spared = id(named.tensor) in norms or ("bias" in no_decay and _is_bias(named))
             group = groups.setdefault((glob, spared), _group(rates, glob, spared, weight_decay))
             group["params"].append(named.tensor)
     for glob in rates:
         if glob not in used:
-            near = ", ".join(nearest(glob, model))
-            raise ValueError(f"{glob!r} is left without a parameter; nearest names: {near}")
+            raise _unused(glob, model)
     return list(groups.values())
+
+
+def _unused(glob: str, model: nn.Module) -> ValueError:
+    """Return why no parameter has the rate of a glob."""
+    parameters = parameters_by_name(model)
+    if any(first_match((named.name, *named.aliases), [glob]) for named in parameters):
+        return ValueError(f"{glob!r}: all it matches are frozen, or matched by a glob before it")
+    return unmatched(glob, model)
 
 
 def _parameters_of_norms(model: nn.Module) -> set[int]:

@@ -43,7 +43,7 @@ def seed_everything(seed: int, deterministic: bool = False) -> Seeded:
 
 
 def _seed_others(seed: int) -> None:
-    random.seed(seed)
+    random.seed(seed % 2**64)  # which alone would make 5 of -5
     if find_spec("numpy") is not None:
         import numpy as np
 

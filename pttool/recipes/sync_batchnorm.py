@@ -3,6 +3,9 @@
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+# How torch's Module names what it keeps of forward and backward hooks.
+HOOKS = ("_forward_", "_backward_", "_is_full_backward_")
+
 
 class AnyBatchNorm(nn.BatchNorm2d):
     """Batch normalisation of inputs (N, C, ...) of any dimension, as SyncBatchNorm's.
@@ -22,7 +25,8 @@ def revert_sync_batchnorm(
 
     The inverse of `torch.nn.SyncBatchNorm.convert_sync_batchnorm`, which is right for the way
     there. Parameters and buffers are the same tensors afterwards, so that optimizers keep theirs;
-    train or eval mode is kept too. A SyncBatchNorm doesn't know which class it was: say
+    train or eval mode and forward and backward hooks are kept too; `convert_sync_batchnorm` drops
+    hooks, so `freeze` after it. A SyncBatchNorm doesn't know which class it was: say
     `batch_norm=torch.nn.BatchNorm1d` (or 2d, 3d) where all were of one and the class matters.
     """
     return _reverted(module, batch_norm, {})
@@ -55,4 +59,6 @@ def _plain(sync: nn.SyncBatchNorm, batch_norm: type[_BatchNorm]) -> nn.Module:
     plain._parameters.update(sync._parameters)
     plain._buffers.update(sync._buffers)
     plain.training = sync.training
+    hooks = {name: kept for name, kept in vars(sync).items() if name.startswith(HOOKS)}
+    vars(plain).update(hooks)
     return plain

@@ -94,6 +94,9 @@ def test_a_missing_torch_is_one_too(program: Program, broken_machine: Broken) ->
     found = _settings(done.stdout)
     assert (found["torch.version"], found["torchvision.version"]) == (None, None)
     assert found["gpu.cause"] == "torch_missing"
+    without_cublas = {**environment, "PYTHONHASHSEED": "0"}
+    done = program("env", "--check", "deterministic", env=without_cublas)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_torchvision_of_another_release_does_not_fit(
@@ -181,6 +184,17 @@ def test_markdown_masks_who_and_where(program: Program, broken_machine: Broken) 
     assert "| environment.TORCH_HOME | /data/USER/hub |" in done.stdout
     assert "ann" not in done.stdout.replace("channel", "")
     assert "secret" not in done.stdout
+
+
+@pytest.mark.parametrize("format", ["--json", "--csv", "--md", "--no-header"])
+def test_credentials_within_urls_are_masked(
+    program: Program, broken_machine: Broken, format: str
+) -> None:
+    urls = "file://bob:pw@h/x,https://tok%40en:s@cret@h2:80/y@1"
+    done = program("env", format, env={**broken_machine(), "TORCH_HOME": urls})
+    assert "file://***@h/x,https://***@h2:80/y@1" in done.stdout
+    for secret in ("bob", "pw@", "tok%40en", "cret"):
+        assert secret not in done.stdout
 
 
 def test_no_driver_and_a_wrong_check_are_no_crash(program: Program, broken_machine: Broken) -> None:

@@ -7,6 +7,7 @@ import re
 import select
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 
 from tests.conftest import PTTOOL, Completed, Program, assert_refused
 from tests.fakes.nvml.fixtures import Gpu, Machine
-from tests.fakes.nvml.scenarios import gpu, machine, mig, uuid
+from tests.fakes.nvml.scenarios import gpu, machine, mig, mig_uuid, uuid
 from tests.fakes.processes import Processes
 
 MIB = 1 << 20
@@ -36,6 +37,7 @@ def test_the_document_of_a_machine(pttool_gpu: Gpu) -> None:
     document = _document(done)
     assert document["summary"] == {
         "driver_version": "580.95.05", "cuda_driver_version": "13.0", "gpus": 2, "healthy": 2,
+        "errors": {},
     }  # fmt: skip
     first, second = document["items"]
     assert first["memory"] == {
@@ -107,6 +109,22 @@ def test_mig_instances_are_rows_and_a_process_stands_in_one(pttool_gpu: Gpu) -> 
     assert first["utilization_percent"] is None
 
 
+def test_a_mig_instance_is_named_by_its_uuid(pttool_gpu: Gpu) -> None:
+    procs = f"{ME}:3000:1:0,{os.getppid()}:40:5:0"
+    first, second = procs.split(",")
+    instances = {**mig(0, 1, 40192, procs=first), **mig(1, 5, 19968, procs=second)}
+    scenario = machine([gpu(0, mig="1,1", procs=procs, **instances), gpu(1)])
+    for name, uuids in (
+        (mig_uuid(1), [mig_uuid(1)]),
+        (f"{mig_uuid(1)},{mig_uuid(0)[:12]}", [mig_uuid(0), mig_uuid(1)]),
+        (f"0,{mig_uuid(1)}", [uuid(0), mig_uuid(0), mig_uuid(1)]),
+    ):
+        document = _document(pttool_gpu(scenario, "info", "-i", name, "--json"))
+        assert [item["uuid"] for item in document["items"]] == uuids
+    (row,) = _document(pttool_gpu(scenario, "ps", "-i", mig_uuid(1), "--json"))["items"]
+    assert (row["pid"], row["mig_uuid"]) == (os.getppid(), mig_uuid(1))
+
+
 @pytest.mark.parametrize(
     ("code", "cause", "words"),
     [
@@ -148,7 +166,7 @@ def test_a_choice_of_gpus(pttool_gpu: Gpu) -> None:
     done = pttool_gpu(scenario, "info", "-i", f"{uuid(1)},0", "--ndjson")
     assert [json.loads(line)["index"] for line in done.stdout.splitlines()] == [0, 1]
     assert done.returncode == 0
-    for wrong in ("7", "GPU-0", "-1", "x", ""):
+    for wrong in ("7", "GPU-0", "-1", "x", "", mig_uuid(0)):
         assert_refused(pttool_gpu(scenario, "info", "-i", wrong), 2, "-i")
 
 
@@ -176,10 +194,30 @@ def test_a_watch_on_a_terminal_is_drawn_in_place(machine_environment: Machine) -
     assert "NVIDIA A100" in drawn.split("\x1b[H")[-2]
 
 
-def _watch(environment: dict[str, str], stdout: int) -> "subprocess.Popen[bytes]":
+def test_a_watch_is_cut_to_a_low_terminal(machine_environment: Machine) -> None:
+    """What scrolls away can't be drawn over."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (8, 60))
+    scenario = machine([*map(gpu, range(11)), gpu(11, procs="!13")])
+    watching = _watch(machine_environment(scenario), theirs, columns="60")
+    os.close(theirs)
+    drawn = "".join(_shown(ours, until="\x1b[H", times=4))
+    watching.kill()
+    watching.wait()
+    os.close(ours)
+    for screen in drawn.split("\x1b[H")[2:-1]:
+        *lines, end = screen.split("\r\n")
+        assert end == "\x1b[J"
+        assert len(lines) == 7  # and the cursor's
+        assert re.match(r"\u2026 \d+ more lines", lines[-1])
+
+
+def _watch(
+    environment: dict[str, str], stdout: int, columns: str = "120"
+) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
         [PTTOOL, "gpu", "info", "--watch", "0.1"],
-        env={**os.environ, **environment, "TERM": "xterm", "COLUMNS": "120"},
+        env={**os.environ, **environment, "TERM": "xterm", "COLUMNS": columns},
         stdin=subprocess.DEVNULL,
         stdout=stdout,
     )

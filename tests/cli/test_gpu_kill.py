@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import PTTOOL, Completed, assert_refused
 from tests.fakes.nvml.fixtures import Gpu, Machine
-from tests.fakes.nvml.scenarios import gpu, machine, mig
+from tests.fakes.nvml.scenarios import gpu, machine, mig, mig_uuid
 from tests.fakes.processes import Processes, needs_root
 
 GHOST = 999991
@@ -56,6 +56,18 @@ def test_the_processes_on_a_gpu_end_and_others_live(pttool_gpu: Gpu, processes: 
     assert json.loads(done.stdout)["summary"] == {"processes": 2, "ended": 2, "refused": 0}
     assert processes.is_alive(neighbour)
     assert processes.is_alive(bystander)
+
+
+@pytest.mark.parametrize("grace", ["nan", "inf", "1e9", "3000000", "-1"])
+@pytest.mark.parametrize("verb", [["kill"], ["reset", "--kill"]])
+def test_a_grace_that_can_not_be_waited_for_signals_nobody(
+    pttool_gpu: Gpu, processes: Processes, verb: list[str], grace: str
+) -> None:
+    process = processes.start()
+    scenario = machine([gpu(0, procs=f"{process.pid}:1000")])
+    done = pttool_gpu(scenario, *verb, "-i", "0", "--grace", grace, "--yes")
+    assert_refused(done, 2, "--grace")
+    assert processes.is_alive(process)
 
 
 @pytest.mark.parametrize("options", [[], ["--dry-run", "--yes"]])
@@ -132,12 +144,30 @@ def test_a_hidden_orphan_is_ended_where_hidden_ones_are_meant(
         pttool_gpu(scenario, "kill", "-i", "1", "--hidden", "--yes", "--json", env=sees_devices)
     ) == {}  # fmt: skip
     assert processes.is_alive(worker)
-    done = pttool_gpu(scenario, "kill", "--hidden", "--yes", "--json", env=sees_devices)
+    done = pttool_gpu(scenario, "kill", "-i", "0", "--hidden", "--yes", "--json", env=sees_devices)
     (item,) = _items(done).values()
     assert (item["pid"], item["gpus"], item["outcome"]) == (worker.pid, [0], "ended_by_sigterm")
     assert (item["hidden"], item["orphan"], item["memory_bytes"]) == (True, True, None)
     assert not processes.is_alive(worker)
     assert processes.is_alive(monitor)
+
+
+@pytest.mark.parametrize("how", ["--hidden", "--pid"])
+def test_who_holds_only_the_driver_open_is_on_no_gpu(
+    pttool_gpu: Gpu, processes: Processes, devices: Path, sees_devices: dict[str, str], how: str
+) -> None:
+    holder = processes.start(opens=[devices / "nvidiactl"])
+    scenario = machine([gpu(0), gpu(1)])
+    listed = json.loads(pttool_gpu(scenario, "ps", "--json", env=sees_devices).stdout)["items"]
+    assert [(row["pid"], row["gpu_index"]) for row in listed] == [(holder.pid, None)]
+    named = [how, str(holder.pid)] if how == "--pid" else [how]
+    done = pttool_gpu(scenario, "kill", "-i", "0", *named, "--yes", env=sees_devices)
+    assert done.returncode == (1 if how == "--pid" else 0)
+    assert processes.is_alive(holder)
+    done = pttool_gpu(scenario, "kill", *named, "--yes", "--json", env=sees_devices)
+    item = _items(done)[holder.pid]
+    assert (item["gpus"], item["hidden"], item["outcome"]) == ([], True, "ended_by_sigterm")
+    assert not processes.is_alive(holder)
 
 
 def test_a_job_that_has_its_neighbour_open_is_not_hidden_there(
@@ -184,6 +214,24 @@ def test_processes_in_mig_instances(pttool_gpu: Gpu, processes: Processes) -> No
     scenario = machine([gpu(0, mig="1,1", procs=listed, **instance)])
     item = _items(pttool_gpu(scenario, "kill", "--yes", "--json"))[process.pid]
     assert (item["outcome"], item["memory_bytes"]) == ("ended_by_sigterm", 3000 << 20)
+
+
+def test_a_mig_instance_alone(
+    pttool_gpu: Gpu, processes: Processes, devices: Path, sees_devices: dict[str, str]
+) -> None:
+    """Its neighbours live, and a holder of the GPU, who may be in any instance."""
+    inside, neighbour = processes.start(), processes.start()
+    holder = processes.start(opens=[devices / "nvidia0"])
+    first, second = f"{inside.pid}:30:1:0", f"{neighbour.pid}:30:5:0"
+    instances = {**mig(0, 1, 40192, procs=first), **mig(1, 5, 19968, procs=second)}
+    scenario = machine([gpu(0, mig="1,1", procs=f"{first},{second}", **instances)])
+    done = pttool_gpu(
+        scenario, "kill", "-i", mig_uuid(0), "--hidden", "--yes", "--json", env=sees_devices
+    )
+    assert set(_items(done)) == {inside.pid}
+    assert not processes.is_alive(inside)
+    assert processes.is_alive(neighbour)
+    assert processes.is_alive(holder)
 
 
 def test_what_can_not_be_known_is_no_success(pttool_gpu: Gpu, processes: Processes) -> None:

@@ -1,5 +1,6 @@
 """Every scenario x every verb: the right exit code, and never a traceback."""
 
+import json
 import os
 
 import pytest
@@ -47,6 +48,7 @@ SCENARIOS = {
     "desktop": machine([gpu(0, **DESKTOP)], **{f"ghost_{GHOST}": 1}),
     "held unlisted": machine([gpu(0, mem="24576,300,17300")]),
     "not text": machine([gpu(0, uuid="GPU-\xf2abc", name="\xff")]),
+    "no counters": machine([gpu(0, eccerr1="!3")], driver="!999", cuda="!3"),
     "no gpu": machine([]),
     **{f"init {code}": machine([gpu(0)], init=f"!{code}") for code in (4, 9, 15, 18, 999)},
     "count fails": machine([gpu(0)], count="!999"),
@@ -71,6 +73,23 @@ def _allowed(scenario: str, verb: str) -> set[int]:
     if verb in ("pick", "wait", "run"):
         return {int(scenario in NOT_FREE)}
     return {0, 1, 4}
+
+
+# Of some rows these are nothing at all, and so not unknown.
+MAY_BE_NOTHING = {"fault", "cuda_index", "mig_instance"}
+
+
+@pytest.mark.parametrize("scenario", sorted(SCENARIOS.keys() - NO_GPU))
+def test_what_is_unknown_has_a_named_error(pttool_gpu: Gpu, scenario: str) -> None:
+    document = json.loads(pttool_gpu(SCENARIOS[scenario], "info", "--json").stdout)
+    for item in document["items"]:
+        unknown = {name for name, value in item.items() if value is None} - MAY_BE_NOTHING
+        assert unknown <= item["errors"].keys()
+        if item["ecc"] is not None and item["ecc"]["uncorrected_errors"] is None:
+            assert "ecc.uncorrected_errors" in item["errors"]
+    summary = document["summary"]
+    for name in ("driver_version", "cuda_driver_version"):
+        assert (summary[name] is None) == (name in summary["errors"])
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -124,10 +124,49 @@ def test_waiting_ends_as_soon_as_a_process_does(
     assert waiting.returncode == 0
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *(["info", "--watch", number] for number in ("nan", "inf", "1e10")),
+        *(["wait", "--every", number] for number in ("nan", "inf", "1e10")),
+        *([*verb, "--timeout", "nan"] for verb in (["wait"], ["run"])),
+    ],
+)
+def test_times_that_are_no_number_of_seconds(pttool_gpu: Gpu, wrong: list[str]) -> None:
+    command = ["--", "true"] if wrong[0] == "run" else []
+    assert_refused(pttool_gpu(machine([gpu(0)]), *wrong, *command), 2, wrong[1])
+
+
+def test_waiting_may_have_no_end(pttool_gpu: Gpu) -> None:
+    done = pttool_gpu(machine([gpu(0)]), "wait", "--timeout", "inf")
+    assert (done.returncode, done.stdout) == (0, f"{uuid(0)}\n")
+
+
 def test_waiting_for_what_never_comes_ends_at_once(pttool_gpu: Gpu) -> None:
     scenario = machine([gpu(0), gpu(1, all="!15")])
     assert_refused(pttool_gpu(scenario, "wait", "-n", "3"), 1, "there are 2 in all")
     assert_refused(pttool_gpu(scenario, "wait", "--min-free", "90GiB"), 1, "80.0 GiB in all")
+
+
+@pytest.mark.parametrize("verb", [["pick"], ["wait", "--timeout", "0"]])
+def test_what_cuda_visible_devices_lets_through(pttool_gpu: Gpu, verb: list[str]) -> None:
+    instances = {**mig(0, 1, 40192), **mig(1, 5, 19968)}
+    scenario = machine([gpu(0, **LARGE), gpu(1, **SMALL), gpu(2, mig="1,1", **instances)])
+    for value, text, hidden in (
+        ("1", uuid(1), "MIG instance 0 of GPU 2"),
+        (f"{uuid(1)},{uuid(0)}", uuid(0), "MIG instance 0 of GPU 2"),
+        ("2", mig_uuid(0), ""),
+        (mig_uuid(1), mig_uuid(1), "MIG instance 0 of GPU 2"),
+    ):
+        env = {"CUDA_VISIBLE_DEVICES": value}
+        done = pttool_gpu(scenario, *verb, "--visible", env=env)
+        assert (done.returncode, done.stdout, done.stderr) == (0, f"{text}\n", "")
+        beyond = pttool_gpu(scenario, *verb, env=env)
+        assert beyond.stdout == f"{mig_uuid(0)}\n"
+        assert bool(beyond.stderr) == bool(hidden)
+        assert hidden in beyond.stderr
+    none = pttool_gpu(scenario, *verb, "--visible", env={"CUDA_VISIBLE_DEVICES": ""})
+    assert_refused(none, 1, "GPU 0: CUDA_VISIBLE_DEVICES hides it")
 
 
 def test_torch_says_what_it_sees(pttool_gpu: Gpu, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Completed, assert_refused
 from tests.fakes.nvml.fixtures import Gpu
-from tests.fakes.nvml.scenarios import gpu, machine, mig
+from tests.fakes.nvml.scenarios import gpu, machine, mig, mig_uuid
 from tests.fakes.processes import Processes
 
 DONE = 'echo "GPU 00000000:0A:00.0 was successfully reset."'
@@ -60,6 +60,12 @@ def test_a_gpu_must_be_named(reset: Reset, smi_calls: Path) -> None:
     assert_refused(reset(scenario, "-i", "0", "--all", "--yes"), 2, "exclude each other")
     assert_refused(reset(scenario, "-i", "7", "--yes"), 2, "-i 7", "is no GPU")
     assert not smi_calls.exists()
+
+
+def _ended(done: Completed) -> dict[int, str]:
+    """Return what became of the processes on the first GPU."""
+    processes = json.loads(done.stdout)["items"][0]["processes"]
+    return {process["pid"]: process["outcome"] for process in processes}
 
 
 @pytest.mark.parametrize(
@@ -118,6 +124,24 @@ def test_a_gpu_with_processes_or_open_descriptors(
     assert processes.is_alive(holder)
 
 
+def test_who_holds_only_the_driver_open_is_in_the_way_of_all(
+    reset: Reset, processes: Processes, sysroot: Path, smi_calls: Path
+) -> None:
+    control = sysroot / "dev/nvidiactl"
+    control.touch()
+    holder = processes.start(opens=[control])
+    scenario = machine([gpu(0), gpu(1)])
+    done = reset(scenario, "--all", "--yes", "--json")
+    assert (done.returncode, _outcomes(done)) == (1, ["refused", "refused"])
+    assert f"PID {holder.pid} holds open nvidiactl" in done.stderr
+    assert _ended(done) == {holder.pid: "left_alone"}
+    assert not smi_calls.exists()
+    assert reset(scenario, "-i", "0", "--yes").returncode == 0
+    assert processes.is_alive(holder)
+    assert reset(scenario, "--all", "--kill", "--yes").returncode == 0
+    assert not processes.is_alive(holder)
+
+
 def test_kill_ends_them_first(
     reset: Reset, processes: Processes, sysroot: Path, smi_calls: Path
 ) -> None:
@@ -130,8 +154,10 @@ def test_kill_ends_them_first(
     for process in (job, holder):
         assert f"would end first: PID {process.pid}" in done.stderr
         assert processes.is_alive(process)
+    assert set(_ended(done).values()) == {"would_end"}
     done = reset(scenario, "-i", "0", "--kill", "--yes", "--grace", "0.2", "--json")
     assert (done.returncode, _outcomes(done)) == (0, ["reset"])
+    assert _ended(done) == {job.pid: "ended_by_sigkill", holder.pid: "ended_by_sigterm"}
     assert not processes.is_alive(job)
     assert not processes.is_alive(holder)
     assert smi_calls.exists()
@@ -158,7 +184,12 @@ def test_mig_instances_are_not_lost_unasked(reset: Reset, smi_calls: Path) -> No
     scenario = machine([gpu(0, mig="1,1", **mig(0, 1, 40192))])
     done = reset(scenario, "-i", "0", "--yes")
     assert done.returncode == 1
-    assert "1 MIG instances" in done.stderr
+    assert "its 1 MIG instance would be lost" in done.stderr
+    instances = {**mig(0, 1, 40192), **mig(1, 5, 19968)}
+    scenario = machine([gpu(0, mig="1,1", **instances)])
+    done = reset(scenario, "-i", "0", "--kill")
+    assert "would lose 2 MIG instances of GPU 0" in done.stderr
+    assert_refused(reset(scenario, "-i", mig_uuid(1), "--kill", "--yes"), 2, "by itself", "-i 0")
     assert not smi_calls.exists()
     assert reset(scenario, "-i", "0", "--yes", "--kill").returncode == 0
 

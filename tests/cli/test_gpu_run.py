@@ -136,9 +136,23 @@ def test_a_command_that_can_not_be_run(pttool_gpu: Gpu, uuids: list[str], tmp_pa
     assert_refused(pttool_gpu(scenario, "run"), 2, "missing argument")
     script = tmp_path / "job.sh"
     script.write_text("echo no first line\n")
+    script.chmod(0o644)
+    assert_refused(pttool_gpu(scenario, "run", "./job.sh"), 2, "is not executable", "chmod +x")
     script.chmod(0o755)
     assert_refused(pttool_gpu(scenario, "run", "--", "./job.sh"), 2, "job.sh", "#!/bin/sh")
     assert pttool_gpu(scenario, "run", "--timeout", "0", "--", "true").returncode == 0
+
+
+def test_a_job_within_another_ones_gpus(pttool_gpu: Gpu, uuids: list[str]) -> None:
+    """As of a batch system that has set CUDA_VISIBLE_DEVICES."""
+    show, env = ["--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"], {"CUDA_VISIBLE_DEVICES": "1"}
+    beyond = pttool_gpu(_idle(uuids[:3]), "run", "-n", "3", *show, env=env)
+    assert beyond.stdout == f"{','.join(uuids[:3])}\n"
+    assert "CUDA_VISIBLE_DEVICES hides GPU 0, GPU 2: --visible" in beyond.stderr
+    within = pttool_gpu(_idle(uuids[:3]), "run", "--visible", *show, env=env)
+    assert (within.stdout, within.stderr) == (f"{uuids[1]}\n", "")
+    none = pttool_gpu(_idle(uuids[:3]), "run", "-n", "2", "--visible", *show, env=env)
+    assert_refused(none, 1, "GPU 0: CUDA_VISIBLE_DEVICES hides it")
 
 
 def test_the_job_has_the_signals_of_any_program(pttool_gpu: Gpu, uuids: list[str]) -> None:

@@ -71,6 +71,12 @@ def test_a_plot_in_characters_and_as_pictures(pttool: Pttool, tmp_path: Path) ->
     assert_refused(pttool("lr", "plot", *CHAIN, "-o", "x.png", "--csv"), 2, "two formats")
 
 
+def test_rates_at_the_edge_of_floats_are_drawn_without_a_warning(program: Program) -> None:
+    args = ("exp(10)", "--epochs", "300", "--lr", "0.1", "--log", "-o", "x.png")
+    done = program("lr", "plot", *args)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_the_momentum_has_a_panel_where_it_moves(pttool: Pttool) -> None:
     args = ("--epochs", "20", "--lr", "0.1")
     assert "\nmomentum\n" in pttool("lr", "plot", "onecycle", *args).stdout

@@ -19,6 +19,7 @@ from pttool.cli import COMMANDS
 from pttool.core.recipes.book import BOOK, Recipe, book, without_arguments
 from pttool.core.recipes.page import page
 from pttool.core.recipes.readme import with_table
+from pttool.core.recipes.recipes import COLUMNS
 from tests.conftest import Program, Pttool, assert_refused
 
 ROOT = Path(__file__).parents[2]
@@ -141,6 +142,20 @@ def test_a_word_lists_what_it_is_about(pttool: Pttool) -> None:
     assert "warmup_cosine" in pttool("recipes", "Schedule").stdout
 
 
+@pytest.mark.parametrize(
+    ("word", "number"),
+    [("syncbn", 11), ("GAP", 9), ("onehot", 6), ("mixed precision", 39), ("dropout", 37)],
+)
+def test_the_words_that_people_use_find_it(word: str, number: int, pttool: Pttool) -> None:
+    items = json.loads(pttool("recipes", word, "--json").stdout)["items"]
+    assert number in [item["number"] for item in items]
+
+
+def test_a_narrow_terminal_keeps_what_the_recipe_is_for() -> None:
+    shown = {column.key: column.optional for column in COLUMNS}
+    assert (shown["title"], shown["answers"]) == (False, True)
+
+
 def test_data_formats_carry_the_fields(pttool: Pttool, tmp_path: Path) -> None:
     (item,) = json.loads(pttool("recipes", "36", "--json").stdout)["items"]
     assert (item["name"], item["kinds"]) == ("resume", "F")
@@ -155,6 +170,7 @@ def test_data_formats_carry_the_fields(pttool: Pttool, tmp_path: Path) -> None:
     [
         ("42", "they go from 1 to 41"),
         ("0", "they go from 1 to 41"),
+        ("1.5", "they go from 1 to 41"),
         ("mixpu", "nearest: mixup"),
         ("", "`pttool recipes` lists them"),
         ("\x1b[31m", "`pttool recipes` lists them"),

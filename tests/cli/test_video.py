@@ -189,6 +189,10 @@ def test_indices_alone_need_no_file(pttool: Pttool) -> None:
         (["a.mp4", "--manifest", "list"], "list: already exists"),
         (["a.mp4", "--manifest", "a.mp4", "--force"], "a.mp4: is an input"),
         (["a.mp4", "--mode", "train", "--twice-sample"], "--twice-sample with --mode train"),
+        (["a.mp4", "--sheet", "s.jpg", "--manifest", "./s.jpg"], "the manifest and the sheet"),
+        (["a.mp4", "--sheet", "s.jpg", "-k", "2001"], "--sheet shows 2000 frames"),
+        (["--num-frames", "9", "-k", "99999999999"], "99999999999 frames of each video"),
+        (["--num-frames", "9", "--clip-len", "1000000000000"], "frames of each video"),
     ],
 )
 def test_what_does_not_go_together_is_refused(
@@ -210,6 +214,16 @@ def test_contact_sheets(pttool: Pttool, tmp_path: Path) -> None:
     assert_refused(pttool("video", "sheet", "a.mp4"), 2, "-o FILE")
     assert pttool("video", "sample-tsn", "a.mp4", "--sheet", "b.jpg").returncode == 0
     assert (tmp_path / "b.jpg").read_bytes().startswith(b"\xff\xd8")
+
+
+def test_a_contact_sheet_that_is_too_large(pttool: Pttool, tmp_path: Path) -> None:
+    encode(tmp_path / "a.mp4", Film(numbers=range(350)))
+    sheet = ["video", "sheet", "a.mp4"]
+    refused = pttool(*sheet, "-k", "350", "--columns", "1", "-o", "a.jpg")
+    assert_refused(refused, 3, "too large for JPEG")
+    assert_refused(pttool(*sheet, "-k", "99999", "-o", "a.jpg"), 2, "2000 frames")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.mp4"]
+    assert pttool(*sheet, "-k", "2", "--columns", "9" * 12, "-o", "a.png").returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,23 @@ def test_a_feature_has_length_one_and_the_dtype_of_the_input() -> None:
     torch.testing.assert_close(y.float().norm(dim=1), torch.ones(2), rtol=0.01, atol=0)
 
 
-@pytest.mark.parametrize(("shape", "eps"), [((3, 4, 4), 1e-5), ((1, 3, 4, 4), 0.0)])
+@pytest.mark.parametrize(
+    ("shape", "eps"), [((3, 4, 4), 1e-5), ((1, 3, 4, 4), 0.0), ((1, 3, 0, 4), 1e-5)]
+)
 def test_what_makes_no_sense_is_refused(shape: tuple[int, ...], eps: float) -> None:
-    with pytest.raises(ValueError, match=r"bilinear_pool takes|eps is"):
+    with pytest.raises(ValueError, match=r"bilinear_pool takes|eps is|no places"):
         bilinear_pool(torch.zeros(shape), eps)
+
+
+@pytest.mark.parametrize("value", [0.0, 10.0])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_half_precision_neither_overflows_nor_loses_eps(value: float, dtype: torch.dtype) -> None:
+    x = torch.full((1, 4, 28, 28), value, dtype=dtype, requires_grad=True)
+    with torch.autocast("cpu", torch.float16):
+        y = bilinear_pool(x)
+    torch.autograd.backward(y.sum())
+    assert y.dtype is dtype
+    # All 16 features are equal, and of length 1 together.
+    assert torch.equal(y, torch.full((1, 16), 0.25 if value else 0.0, dtype=dtype))
+    assert x.grad is not None
+    assert x.grad.isfinite().all()

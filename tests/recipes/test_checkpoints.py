@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
+import pttool.recipes
+from pttool.core.recipes.book import book
 from pttool.recipes import (
     Progress,
     load_checkpoint,
@@ -171,3 +173,55 @@ def test_what_is_asked_and_not_there_is_told_before_anything_changes(tmp_path: P
     with pytest.raises(ValueError, match="the states of 0 generators, not 1"):
         load_checkpoint(tmp_path / "a.pt", other.model, generators=[other.generator])
     assert all(torch.equal(a, b) for a, b in zip(before, other.states(), strict=True))
+
+
+def test_numbers_of_numpy_become_pythons_and_other_objects_are_refused(tmp_path: Path) -> None:
+    path, model = tmp_path / "a.pt", nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=np.float64(0.1))
+    scheduler = SCHEDULERS.MultiStepLR(optimizer, [3])
+    save_checkpoint(path, model, optimizer, scheduler, epoch=np.int64(3))  # type: ignore[arg-type]
+    assert load_checkpoint(path, model, optimizer, scheduler) == Progress(3, None)
+    assert type(scheduler.state_dict()["base_lrs"][0]) is float
+    before = path.read_bytes()
+    optimizer.param_groups[0]["tag"] = Path()
+    with pytest.raises(ValueError, match=r"torch\.load would refuse what it holds: pathlib"):
+        save_checkpoint(path, model, optimizer, epoch=4)
+    assert path.read_bytes() == before
+
+
+def test_other_groups_of_the_optimizer_leave_the_model_as_it_was(tmp_path: Path) -> None:
+    run, other = Run(0), Run(1)
+    save_checkpoint(tmp_path / "a.pt", run.model, run.optimizer, epoch=1)
+    before = [tensor.clone() for tensor in other.states()]
+    head = torch.optim.SGD(other.model[3].parameters(), lr=0.1)
+    with pytest.raises(ValueError, match=r"has groups of \[6\] tensors, not of \[2\]"):
+        load_checkpoint(tmp_path / "a.pt", other.model, head)
+    assert all(torch.equal(a, b) for a, b in zip(before, other.states(), strict=True))
+
+
+def test_the_page_of_the_recipe_resumes_bit_for_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Run as it is pasted, once through and once stopped after its fourth epoch."""
+    code = compile(book()[35].code, "page 36", "exec")
+    finals = {}
+    for name in ("straight", "stopped"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        if name == "stopped":
+            with monkeypatch.context() as patched:
+                patched.setattr(pttool.recipes, "save_checkpoint", _stopped_after_epoch_4)
+                with pytest.raises(KeyboardInterrupt):
+                    exec(code, {})
+            assert torch.load("last.pt")["epoch"] == 4
+        exec(code, {})
+        finals[name] = torch.load("last.pt")
+    straight, stopped = (finals[name]["model"] for name in ("straight", "stopped"))
+    assert all(torch.equal(straight[key], stopped[key]) for key in straight)
+    assert finals["straight"]["random"]["python"] == finals["stopped"]["random"]["python"]
+
+
+def _stopped_after_epoch_4(path: Path, **given: Any) -> None:
+    save_checkpoint(path, **given)
+    if given["epoch"] == 4:
+        raise KeyboardInterrupt

@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import spectral_norm as hooked_spectral_norm
 from torch.nn.utils.parametrizations import spectral_norm
 from torchvision.models import resnet18
 
@@ -81,11 +82,30 @@ def test_a_model_can_be_copied_and_frozen_twice() -> None:
     model = nn.Sequential(nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3), nn.Conv2d(3, 1, 1))
     freeze(model, "[01]")
     again = copy.deepcopy(model)
-    freeze(again, "1")
+    assert freeze(again, "1").kept_in_eval == 1
+    assert len(again[1]._forward_pre_hooks) == 1, "hooks don't pile up"
     assert _trained_a_step(again, torch.randn(2, 3, 4, 4)) == {"2.weight", "2.bias"}
 
 
 @pytest.mark.parametrize("patterns", [("layer9",), ("layer1", "conv")])
 def test_a_pattern_without_a_match_names_the_nearest(patterns: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match=f"'{patterns[-1]}' matches no parameter; nearest: "):
+    with pytest.raises(
+        ValueError, match=f"'{patterns[-1]}' matches no parameter or module; nearest: "
+    ):
         freeze(resnet18(), *patterns)
+
+
+def test_in_two_steps_as_in_one() -> None:
+    model = nn.Sequential(nn.BatchNorm2d(3), nn.Conv2d(3, 2, 1))
+    assert freeze(model, "0.weight").kept_in_eval == 0
+    assert freeze(model, "0.bias").kept_in_eval == 1
+    assert _trained_a_step(model, torch.randn(2, 3, 4, 4)) == {"1.weight", "1.bias"}
+
+
+@pytest.mark.filterwarnings("ignore:.*spectral_norm.* is deprecated:FutureWarning")
+def test_a_hook_that_moves_buffers_comes_after_and_a_layer_of_buffers_has_a_name() -> None:
+    body = hooked_spectral_norm(nn.Conv2d(3, 3, 1))
+    model = nn.Sequential(body, nn.BatchNorm2d(3, affine=False), nn.Conv2d(3, 2, 1))
+    freeze(model, "0", "1")
+    changed = _trained_a_step(model, torch.randn(2, 3, 4, 4))
+    assert changed == {"2.weight", "2.bias"}

@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils import prune
 from torch.nn.utils.parametrizations import weight_norm
 
 from pttool.recipes import init_weights
@@ -110,7 +111,11 @@ def test_the_variance_is_that_of_the_papers(
 
 
 def test_what_would_change_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="0: its weight is parametrized"):
-        init_weights(nn.Sequential(weight_norm(nn.Linear(2, 2))))
+    pruned = prune.identity(nn.Conv2d(2, 2, 1), "bias")  # type: ignore[no-untyped-call]
+    for own, layer in (("weight", weight_norm(nn.Linear(2, 2))), ("bias", pruned)):
+        with pytest.raises(ValueError, match=f"0: its {own} is computed"):
+            init_weights(nn.Sequential(layer))
+    with pytest.raises(ValueError, match="0: is lazy"):
+        init_weights(nn.Sequential(nn.LazyLinear(2)))
     with pytest.raises(ValueError, match="'kaiming' or 'xavier'"):
         init_weights(nn.Linear(2, 2), "he")  # type: ignore[arg-type]

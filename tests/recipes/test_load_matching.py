@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -108,6 +109,7 @@ def test_two_names_that_become_one_are_refused() -> None:
 VALUES = st.one_of(
     st.none(),
     st.integers(),
+    st.just(np.zeros(3)),
     st.lists(st.integers(0, 3), max_size=3).map(lambda shape: torch.ones(shape)),
 )
 
@@ -144,3 +146,17 @@ def test_names_of_an_old_format_are_converted_first() -> None:
     assert load_matching(model, old).loaded == tuple(source)
     assert torch.equal(model[3].weight, source["3.weight"])
     assert load_matching(other, old).mismatched == ("0.weight", "0.bias", "3.weight")
+
+
+def test_a_scalar_of_torch_0_3_is_taken_as_torch_takes_it() -> None:
+    model = nn.BatchNorm2d(2)
+    result = load_matching(model, {"num_batches_tracked": torch.tensor([7])})
+    assert (result.loaded, result.mismatched) == (("num_batches_tracked",), ())
+    assert model.state_dict()["num_batches_tracked"] == 7
+
+
+def test_what_nothing_can_be_loaded_into_or_from_is_refused() -> None:
+    with pytest.raises(ValueError, match="weight is on the meta device"):
+        load_matching(nn.Linear(2, 2, device="meta"), nn.Linear(2, 2).state_dict())
+    with pytest.raises(ValueError, match="0 is no name of a tensor"):
+        load_matching(nn.Linear(2, 2), {0: torch.zeros(1)})  # type: ignore[dict-item]

@@ -116,3 +116,11 @@ def test_without_deterministic_nothing_but_seeds_changes() -> None:
     before = _switches(), dict(os.environ)
     seed_everything(0)
     assert (_switches(), dict(os.environ)) == before
+
+
+def test_a_seed_below_0_is_not_its_opposite() -> None:
+    drawn = []
+    for seed in (5, -5):
+        seed_everything(seed)
+        drawn.append(random.random())
+    assert drawn[0] != drawn[1]

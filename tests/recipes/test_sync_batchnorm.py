@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torchvision.models import resnet18
 
-from pttool.recipes import revert_sync_batchnorm
+from pttool.recipes import freeze, revert_sync_batchnorm
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -117,3 +117,12 @@ def test_the_class_can_be_said_and_a_lone_layer_is_replaced() -> None:
     assert type(back) is nn.BatchNorm1d
     with pytest.raises(ValueError, match="at least 2"):
         revert_sync_batchnorm(nn.SyncBatchNorm(2))(torch.zeros(2))
+
+
+def test_a_frozen_layer_stays_frozen() -> None:
+    """freeze keeps a layer in eval mode by a hook."""
+    model = nn.Sequential(nn.SyncBatchNorm(2))
+    freeze(model, "0")
+    back = revert_sync_batchnorm(model)
+    back.train()(torch.randn(4, 2, 3))
+    assert int(back.state_dict()["0.num_batches_tracked"]) == 0

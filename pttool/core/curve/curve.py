@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from itertools import pairwise
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
-from pttool.core.curve.choice import ROW, choose_columns, choose_x, column, run_names
+from pttool.core.curve.choice import ROW, USUAL_X, choose_columns, choose_x, column, run_names
 from pttool.core.curve.logs import Log
-from pttool.core.curve.opening import open_logs
+from pttool.core.curve.opening import open_log, runs_at
 from pttool.core.curve.smoothing import smoothed
-from pttool.core.plots.panels import Curve, Panel, Plot
+from pttool.core.plots.panels import Curve, Panel, Plot, has_place
 from pttool.core.report import Column, Report
 from pttool.errors import InputError, PttoolError, UnavailableError
 
@@ -77,9 +78,17 @@ def _opened(paths: Sequence[Path]) -> tuple[list[Log], list[PttoolError]]:
     errors: list[PttoolError] = []
     for path in paths:
         try:
-            logs |= {log.name: log for log in open_logs(path)}
-        except (InputError, UnavailableError) as error:
+            runs = runs_at(path)
+        except InputError as error:
             errors.append(error)
+            continue
+        for run in runs:
+            try:
+                log = open_log(run)
+            except (InputError, UnavailableError) as error:
+                errors.append(error)
+            else:
+                logs[log.name] = log
     if not logs:
         raise errors[0]
     return list(logs.values()), errors
@@ -106,15 +115,27 @@ def _line(run: str, log: Log, key: str, over: str, smoothing: float) -> Line | N
 def _plot(lines: Sequence[Line], chosen: Sequence[str], over: str, log: bool) -> Plot:
     panels = []
     for key in chosen:
-        curves = [
-            Curve(line.run, line.x, line.y if line.smooth is None else line.smooth,
-                  None if line.smooth is None else line.y)
-            for line in lines
-            if line.column == key
-        ]  # fmt: skip
+        curves = [_drawn(line, over) for line in lines if line.column == key]
         if curves:
             panels.append(Panel(key, tuple(curves), log_y=log))
     return Plot(tuple(panels), over)
+
+
+def _drawn(line: Line, over: str) -> Curve:
+    """Return a line as a curve, broken where a count of progress falls: the run began again."""
+    falls = [place for place in range(1, len(line.x)) if line.x[place] < line.x[place - 1]]
+    breaks = falls if over.lower() in USUAL_X else []
+    x, y = _broken(line.x, breaks), _broken(line.y, breaks)
+    if line.smooth is None:
+        return Curve(line.run, x, y)
+    return Curve(line.run, x, _broken(line.smooth, breaks), raw=y)
+
+
+def _broken(values: Sequence[float], places: Sequence[int]) -> list[float]:
+    """Return values with a NaN before each of some places."""
+    edges = [0, *places, len(values)]
+    pieces = [list(values[a:b]) for a, b in pairwise(edges)]
+    return pieces[0] + [value for piece in pieces[1:] for value in (nan, *piece)]
 
 
 def _items(line: Line) -> Iterator[dict[str, Any]]:
@@ -157,6 +178,12 @@ def _said(line: Line, log: bool) -> Iterator[str]:
     name = f"{line.file}: {line.column}"
     if bad:
         yield f"{name}: {len(bad)} of {len(line.y)} values are no numbers, the first at {bad[0]:g}"
+    lost = sum(not has_place(x) for x in line.x)
+    if lost:
+        yield f"{name}: {lost} of {len(line.x)} points have no place on the x axis"
+    huge = sum(isfinite(y) and not has_place(y) for y in line.y)
+    if huge:
+        yield f"{name}: {huge} of {len(line.y)} values are too large to draw"
     low = sum(y <= 0 for y in line.y) if log else 0
     if low:
         yield f"{name}: {low} of {len(line.y)} values are not above 0: no place on a log scale"

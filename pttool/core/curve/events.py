@@ -29,7 +29,7 @@ def read_events(name: str, path: Path) -> Log:
     """Return the scalars of an event file or of those in a folder, a column for each tag.
 
     Each event is a row of its own, with its `step`, and `time_s` since the first in seconds. Raises
-    UnavailableError without tensorboard, InputError for a file that holds no event.
+    UnavailableError without tensorboard, InputError where no file holds a scalar.
     """
     loader, make_ndarray = _library(name)
     log = Log(name)
@@ -45,6 +45,9 @@ def read_events(name: str, path: Path) -> Log:
                     place = {STEP: event.step, TIME: event.wall_time - start}
                     log.add_row({**place, value.tag: number}, f"event {count}")
         _check(file, count, log)
+    if not log.rows:
+        reason = log.notes[0] if log.notes else f"{name}: holds no scalars yet"
+        raise InputError(reason, "is it an event file? has the run written anything?")
     return log
 
 
@@ -74,7 +77,7 @@ def _check(file: Path, count: int, log: Log) -> None:
             place += length + 16
             records += 1
     if count == 0 and size > 0:
-        raise InputError(f"{file}: holds no events of TensorBoard", "is it an event file?")
-    if count < records or place < size:
+        log.notes.append(f"{file}: holds no events of TensorBoard")
+    elif count < records or place < size:
         said = f"{file}: only its first {count} events can be read"
         log.notes.append(f"{said}: it is damaged, or still being written")

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from pttool.core.curve.events import event_folders, is_event_file, read_events
@@ -16,23 +15,29 @@ TABLES = (".csv", ".tsv")
 HINT = "give CSV, TSV, JSON lines, or TensorBoard's event files and folders"
 
 
-def open_logs(path: Path) -> Iterator[Log]:
-    """Yield the runs of a file, of a folder of event files, or of standard input.
+def runs_at(path: Path) -> list[Path]:
+    """Return the runs in and below a folder, or what is no folder.
+
+    Raises InputError for a folder without event files.
+    """
+    if not path.is_dir():
+        return [path]
+    folders = event_folders(path)
+    if not folders:
+        raise InputError(f"{path}: holds no event files of TensorBoard", "name the logs in it")
+    return folders
+
+
+def open_log(path: Path) -> Log:
+    """Return the run of a file, of a folder that holds event files, or of standard input.
 
     Raises InputError for what can't be read or is no log, UnavailableError for event files without
     tensorboard.
     """
-    if path.is_dir():
-        folders = event_folders(path)
-        if not folders:
-            raise InputError(f"{path}: holds no event files of TensorBoard", "name the logs in it")
-        for folder in folders:
-            yield read_events(str(folder), folder)
-    elif is_event_file(path) and path.exists():
-        yield read_events(str(path), path)
-    else:
-        name = "standard input" if path == STDIN else str(path)
-        yield _checked(_read(name, _text(path, name), path.suffix.lower()))
+    if path.is_dir() or (is_event_file(path) and path.exists()):
+        return read_events(str(path), path)
+    name = "standard input" if path == STDIN else str(path)
+    return _checked(_read(name, _text(path, name), path.suffix.lower()))
 
 
 def _text(path: Path, name: str) -> str:

@@ -14,9 +14,11 @@ def read_lines(name: str, text: str) -> Log:
     """Return the columns of JSON lines; what lies in objects is named by dots, `train.loss`.
 
     NaN and Infinity are numbers, as Python's json writes them. A last line that is cut short is
-    left out. Raises InputError for any other line that is no JSON object.
+    left out, and so are torn lines, as a crash leaves them. Raises InputError for a line of JSON
+    that is no object, and where no line is one.
     """
     log = Log(name)
+    torn: list[str] = []
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -27,10 +29,15 @@ def read_lines(name: str, text: str) -> Log:
             if number == len(lines):  # no new line at its end: it is still being written
                 log.notes.append(f"{name}: the last line is cut short, and left out")
                 break
-            raise InputError(f"{name}: line {number} is no JSON: {_reason(error)}", HINT) from error
+            torn.append(f"line {number} is no JSON: {_reason(error)}")
+            continue
         if not isinstance(row, dict):
-            raise InputError(f"{name}: line {number} is no JSON object", HINT)
+            raise InputError(f"{name}: {[*torn, f'line {number} is no JSON object'][0]}", HINT)
         log.add_row(dict(_flat(row)), f"line {number}")
+    if torn and not log.rows:
+        raise InputError(f"{name}: {torn[0]}", HINT)
+    if torn:
+        log.notes.append(f"{name}: {len(torn)} lines are left out: {torn[0]}")
     return log
 
 

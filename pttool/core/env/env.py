@@ -135,5 +135,6 @@ def _determinism_settings(
 
 
 def _has_cuda(facts: Facts) -> bool:
-    """Whether cuBLAS may be used; of a torch that says nothing, it may."""
-    return facts.torch is None or facts.torch.version is None or facts.torch.cuda is not None
+    """Whether cuBLAS may be used; of a torch whose files say nothing, it may."""
+    torch = facts.torch
+    return torch is not None and (torch.version is None or torch.cuda is not None)

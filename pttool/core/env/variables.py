@@ -12,12 +12,17 @@ RELEVANT = re.compile(
     r"|(LOCAL_|GROUP_)?RANK|(LOCAL_)?WORLD_SIZE|MASTER_(ADDR|PORT)"
 )
 SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
+# The part of a URL before the host (RFC 3986, 3.2.1); a password may hold an @ that isn't encoded.
+USERINFO = re.compile(r"(?<=://)[^/?#\s]*@")
 
 
 def variable_settings(environ: Mapping[str, str]) -> list[Setting]:
-    """Return the relevant variables, but for those whose names speak of secrets."""
+    """Return the relevant variables, but for those whose names speak of secrets.
+
+    A user and password within a URL are written as ***.
+    """
     return [
-        Setting(f"environment.{name}", value)
+        Setting(f"environment.{name}", USERINFO.sub("***@", value))
         for name, value in sorted(environ.items())
         if RELEVANT.fullmatch(name) and not SECRET.search(name)
     ]

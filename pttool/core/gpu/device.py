@@ -6,7 +6,7 @@ from typing import Any
 
 import pynvml
 
-from pttool.core.gpu.memory import judged, most_held_bytes, read_memory
+from pttool.core.gpu.memory import checked_memory, most_held_bytes, read_memory
 from pttool.core.gpu.mig import outside, read_instances
 from pttool.core.gpu.nvml import Reader, call
 from pttool.core.gpu.processes import read_processes
@@ -40,7 +40,7 @@ def read_gpu(index: int) -> Gpu:
         **simple,
         minor=call(pynvml.nvmlDeviceGetMinorNumber, handle)[0],
         architecture=call(pynvml.nvmlDeviceGetArchitecture, handle)[0],
-        memory=judged(memory, simple["name"], processes, reader),
+        memory=checked_memory(memory, simple["name"], processes, reader),
         processes=processes,
         clocks=_clocks(reader),
         ecc=_ecc(reader),
@@ -68,9 +68,9 @@ def _ecc(reader: Reader) -> Ecc | None:
     enabled = reader.read("ecc", pynvml.nvmlDeviceGetEccMode, convert=_is_on)
     if enabled is None:
         return None
-    errors, _ = call(
+    errors = reader.read(
+        "ecc.uncorrected_errors",
         pynvml.nvmlDeviceGetTotalEccErrors,
-        reader.handle,
         pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
         pynvml.NVML_VOLATILE_ECC,
     )

@@ -15,8 +15,8 @@ ADVICE = {
 OTHERWISE = "look for Xid and NVRM in dmesg, then reset it ({reset}) or reboot"
 
 
-def failure(gpus: Sequence[Gpu]) -> CheckFailedError | None:
-    """Return which of the GPUs are not healthy and what helps, or None."""
+def unhealthy(gpus: Sequence[Gpu]) -> CheckFailedError | None:
+    """Return the failure that names the GPUs that don't answer and what helps, or None."""
     bad = [gpu for gpu in gpus if gpu.fault is not None]
     if not bad:
         return None

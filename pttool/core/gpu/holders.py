@@ -2,10 +2,12 @@
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pttool.core.gpu.proc import ProcessEntry, pids, proc_folder, read_process
 from pttool.core.gpu.sysroot import rooted
+from pttool.core.gpu.types import Gpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,24 @@ class Holders:
     def of_minor(self, minor: int | None) -> list[Holder]:
         """Return those that hold the GPU with this minor number open."""
         return [holder for holder in self.found if minor in holder.minors]
+
+    def of_no_gpu(self, gpus: Sequence[Gpu]) -> list[Holder]:
+        """Return those that hold none of all these GPUs open, but nvidiactl or nvidia-uvm."""
+        minors = {gpu.minor for gpu in gpus}
+        return [holder for holder in self.found if not minors & set(holder.minors)]
+
+    @property
+    def note(self) -> str | None:
+        """What to say of the processes that were not looked into."""
+        if not self.unreadable:
+            return None
+        what = f"{self.unreadable} process{'es' * (self.unreadable > 1)}"
+        who, helps = (
+            (what, "even root needs CAP_SYS_PTRACE for that, which a container may lack")
+            if os.geteuid() == 0
+            else (f"{what} of other users", "run it as root")
+        )
+        return f"{who} can't be looked into for open devices: {helps}"
 
 
 def find_holders() -> Holders:

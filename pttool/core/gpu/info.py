@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pttool.core.gpu.faults import failure
+from pttool.core.gpu.faults import unhealthy
 from pttool.core.gpu.holders import find_holders
-from pttool.core.gpu.listing import ProcessRow, hidden_rows, listed_rows
-from pttool.core.gpu.rows import COLUMNS, FIELDS, UNKNOWN, gpu_item, instance_item
+from pttool.core.gpu.listing import UNKNOWN, ProcessRow, hidden_rows, listed_rows
+from pttool.core.gpu.rows import COLUMNS, FIELDS, gpu_item, instance_item
 from pttool.core.gpu.selection import select
 from pttool.core.gpu.snapshot import take_snapshot
 from pttool.core.gpu.types import FieldError, Gpu, Snapshot
@@ -20,7 +20,7 @@ FOOTER = (
     Column("gpus", "GPUs", "count"),
     Column("healthy", "Healthy", "count"),
 )
-NOTED = ("memory", "processes", "graphics_processes", "mig_instances")
+NOTED = ("memory", "processes", "mig_instances")
 
 
 def info(names: Sequence[str] = (), *, visible: bool = False) -> Report:
@@ -46,7 +46,7 @@ def info(names: Sequence[str] = (), *, visible: bool = False) -> Report:
         _summary(snapshot, gpus),
         FOOTER,
         (*_notes(gpus), *((seen.note,) if visible and seen.note else ())),
-        failure(gpus),
+        unhealthy(gpus),
     )
 
 
@@ -64,13 +64,16 @@ def _hidden(gpus: Sequence[Gpu], snapshot: Snapshot) -> dict[int, list[ProcessRo
 
 
 def _lacks_processes(gpu: Gpu) -> bool:
+    if gpu.is_narrowed:
+        return False
     return gpu.processes is None or unlisted_bytes(gpu.memory, gpu.all_processes) > 0
 
 
 def _items(gpu: Gpu, hidden: list[ProcessRow], seen: VisibleDevices) -> Iterator[dict[str, Any]]:
     own = None if gpu.processes is None else listed_rows(gpu.processes)
     # Holders are no answer to who computes: an unknown list stays unknown without any.
-    yield gpu_item(gpu, [*(own or ()), *hidden] if hidden else own, seen)
+    if not gpu.is_narrowed:
+        yield gpu_item(gpu, [*(own or ()), *hidden] if hidden else own, seen)
     for instance in gpu.instances:
         yield instance_item(gpu, instance, seen)
 
@@ -81,6 +84,7 @@ def _summary(snapshot: Snapshot, gpus: Sequence[Gpu]) -> dict[str, Any]:
         "cuda_driver_version": snapshot.cuda_driver_version,
         "gpus": len(gpus),
         "healthy": sum(gpu.is_healthy for gpu in gpus),
+        "errors": snapshot.errors,
     }
 
 

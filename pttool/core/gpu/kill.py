@@ -9,7 +9,7 @@ from pttool.core.gpu.selection import select
 from pttool.core.gpu.signals import Outcome, end
 from pttool.core.gpu.snapshot import take_snapshot
 from pttool.core.gpu.targets import Target, described, find_targets, refusal, service_reason
-from pttool.core.gpu.types import Gpu
+from pttool.core.gpu.types import Gpu, MigInstance
 from pttool.core.report import Column, Report
 from pttool.errors import CheckFailedError, PttoolError, UnavailableError
 
@@ -50,9 +50,10 @@ def kill(
 ) -> Report:
     """End the processes on the GPUs named, on all of them without a name; a row for each.
 
-    Those that NVML lists; with `hidden` also those that it doesn't, but that have the device open;
-    with `pid` that one alone, of either kind. Each gets SIGTERM, and SIGKILL `grace_s` seconds
-    later. Nothing is signalled where `confirm` says no, or is None: a dry run.
+    Those that NVML lists; with `hidden` also those that it doesn't, but that have the device open,
+    or without a name only nvidiactl or nvidia-uvm; with `pid` that one alone, of either kind. Each
+    gets SIGTERM, and SIGKILL `grace_s` seconds later. Nothing is signalled where `confirm` says no,
+    or is None: a dry run.
 
     The report fails where a process may not be ended or outlives SIGKILL, or a GPU's processes are
     unknown. Raises UsageError for a name that is no GPU, CheckFailedError for a `pid` on none of
@@ -61,7 +62,7 @@ def kill(
     snapshot = take_snapshot()
     gpus = select(snapshot.gpus, names)
     holders = find_holders()
-    found = find_targets(gpus, snapshot, holders)
+    found = find_targets(gpus, snapshot, holders, everywhere=not names)
     targets = [target for target in found if _is_meant(target, pid, hidden)]
     if pid is not None and not targets:
         raise CheckFailedError(f"PID {pid} is on none of these GPUs", "pttool gpu ps lists all")
@@ -72,7 +73,9 @@ def kill(
         outcomes = end([target.process for target in doomed if target.process], grace_s)
         decisions |= {ended: (outcome, None) for ended, outcome in outcomes.items()}
     items = [_item(target, *decisions[target.pid]) for target in targets]
-    notes = _notes(items, is_real=is_real, unreadable=holders.unreadable if hidden else 0)
+    notes = [*_notes(items, is_real=is_real)]
+    if hidden and holders.note is not None:
+        notes.append(holders.note)
     failure = _failure(items, gpus)
     return Report(FIELDS, COLUMNS, items, _summary(items), FOOTER, tuple(notes), failure)
 
@@ -119,13 +122,11 @@ def _summary(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _notes(items: Sequence[Mapping[str, Any]], *, is_real: bool, unreadable: int) -> Iterator[str]:
+def _notes(items: Sequence[Mapping[str, Any]], *, is_real: bool) -> Iterator[str]:
     if not items:
         yield "no process to end"
     elif not is_real and any(item["outcome"] == WOULD_END for item in items):
         yield "nothing was signalled: --yes ends these processes"
-    if unreadable:
-        yield f"{unreadable} processes could not be looked into for open devices: root can"
 
 
 def _failure(items: Sequence[Mapping[str, Any]], gpus: Sequence[Gpu]) -> PttoolError | None:
@@ -142,10 +143,15 @@ def _failure(items: Sequence[Mapping[str, Any]], gpus: Sequence[Gpu]) -> PttoolE
             f"still alive after SIGKILL: PID {', '.join(left)}",
             "they wait in the driver: reset the GPU (pttool gpu reset) or reboot",
         )
-    unknown = [
-        gpu for gpu in gpus if None in (gpu.processes, *(i.processes for i in gpu.instances))
-    ]
+    unknown = [f"GPU {gpu.index} ({error})" for gpu in gpus if (error := _why_unlisted(gpu))]
     if unknown:
-        said = ", ".join(f"GPU {gpu.index} ({gpu.errors.get('processes')})" for gpu in unknown)
+        said = ", ".join(unknown)
         return CheckFailedError(f"processes can't be listed: {said}", "see: pttool gpu info")
     return None
+
+
+def _why_unlisted(gpu: Gpu) -> str | None:
+    """Return why the processes of a GPU, or of one of its MIG instances, are unknown, if so."""
+    devices: tuple[Gpu | MigInstance, ...] = (gpu, *gpu.instances)
+    errors = (each.errors["processes"] for each in devices if each.processes is None)
+    return next(errors, None)

@@ -8,6 +8,8 @@ from pttool.core.gpu.holders import Holder, Holders
 from pttool.core.gpu.proc import ProcessEntry, is_orphan, read_process, started_at
 from pttool.core.gpu.types import Gpu, Process, Snapshot
 
+UNKNOWN = "n/a"
+
 
 @dataclass(frozen=True, slots=True)
 class ProcessRow:
@@ -40,21 +42,27 @@ def hidden_rows(gpu: Gpu, snapshot: Snapshot, holders: Holders) -> list[ProcessR
     """Return a row for each process that holds the GPU open, though NVML lists it nowhere.
 
     CUDA opens every GPU that it sees: a process that is listed on one may hold the others open.
+    Nothing tells of which MIG instance: a narrowed GPU has none.
     """
-    listed = {process.pid for each in snapshot.gpus for process in each.all_processes}
-    found = holders.of_minor(gpu.minor) if gpu.minor is not None else []
-    return [holder_row(holder) for holder in found if holder.process.pid not in listed]
+    if gpu.is_narrowed:
+        return []
+    return unlisted_rows(holders.of_minor(gpu.minor) if gpu.minor is not None else (), snapshot)
 
 
-def holder_row(holder: Holder) -> ProcessRow:
-    """Return the row of a process that NVML doesn't list."""
-    return _row(holder.process.pid, holder.process, None, None, hidden=True)
+def unlisted_rows(holders: Iterable[Holder], snapshot: Snapshot) -> list[ProcessRow]:
+    """Return a row for each of these that NVML lists nowhere."""
+    found = (holder.process for holder in holders)
+    return [
+        _row(process.pid, process, None, None, hidden=True)
+        for process in found
+        if process.pid not in snapshot.pids
+    ]
 
 
 def brief(rows: Sequence[ProcessRow] | None) -> str:
     """Return the processes in few words, for a cell: PID, user, memory, and the command's name."""
     if rows is None:
-        return "n/a"
+        return UNKNOWN
     return ", ".join(map(_brief, rows))
 
 

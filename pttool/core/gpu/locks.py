@@ -59,9 +59,9 @@ def book(uuids: Sequence[str], count: int) -> Booking | None:
 
 
 def unlocked(uuids: Sequence[str]) -> list[str]:
-    """Return which of these GPUs nobody has locked. Only while `picking`: a look takes each lock.
+    """Return which of these GPUs nobody has locked.
 
-    Raises UnavailableError as `book` does.
+    Only within `picking_lock`: a look takes each lock. Raises UnavailableError as `book` does.
     """
     free: list[str] = []
     for uuid in uuids:
@@ -73,7 +73,7 @@ def unlocked(uuids: Sequence[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def picking(deadline: float | None) -> Iterator[bool]:
+def picking_lock(deadline: float | None) -> Iterator[bool]:
     """Be the only one on this host that picks GPUs; yield whether it is so by the deadline.
 
     A process that locks some and gives them back, since they are too few, would else make another

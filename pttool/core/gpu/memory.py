@@ -37,7 +37,7 @@ def most_held_bytes(memory: Memory | None) -> int | None:
     return max(memory.total_bytes, system_memory_bytes().get("MemTotal", 0))
 
 
-def judged(
+def checked_memory(
     memory: Memory | None, name: str | None, processes: Sequence[Process] | None, reader: Reader
 ) -> Memory | None:
     """Return the memory as it is to be reported, with what else is known of the GPU.
@@ -49,11 +49,11 @@ def judged(
     held = [each.memory_bytes for each in processes or () if each.memory_bytes is not None]
     if memory is None:
         missing = reader.errors.get("memory") == FieldError.NOT_SUPPORTED
-        if not (missing and is_integrated):
-            return None
-        del reader.errors["memory"]
         known = processes is not None and len(held) == len(processes)
-        return _of_system(sum(held) if known else None)
+        system = _of_system(sum(held) if known else None) if missing and is_integrated else None
+        if system is not None:
+            del reader.errors["memory"]
+        return system
     total = memory.total_bytes
     plausible = max(memory.used_bytes or 0, *held, 0) <= total and total > 0
     if not plausible:

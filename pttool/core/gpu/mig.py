@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import pynvml
 
-from pttool.core.gpu.memory import judged, most_held_bytes, read_memory
+from pttool.core.gpu.memory import checked_memory, most_held_bytes, read_memory
 from pttool.core.gpu.nvml import Reader, call
 from pttool.core.gpu.processes import read_processes
 from pttool.core.gpu.types import FieldError, MigInstance, Process
@@ -50,7 +50,7 @@ def _instance(reader: Reader, index: int, listed: Processes) -> MigInstance:
         name=reader.read("name", pynvml.nvmlDeviceGetName, convert=str),
         gpu_instance=gpu_instance,
         compute_instance=compute_instance,
-        memory=judged(memory, None, processes, reader),
+        memory=checked_memory(memory, None, processes, reader),
         processes=processes,
         errors=reader.errors,
     )

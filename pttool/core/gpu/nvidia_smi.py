@@ -16,7 +16,7 @@ _REFUSED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ResetAnswer:
     """What nvidia-smi said, on one line, and whether the GPUs were reset."""
 
     text: str
@@ -37,8 +37,8 @@ def reset_command(gpus: Sequence[str]) -> list[str]:
     return [program, "--gpu-reset", "-i", ",".join(gpus)]
 
 
-def ask(command: Sequence[str]) -> Answer:
-    """Run a command of nvidia-smi and return its answer."""
+def run_reset(command: Sequence[str]) -> ResetAnswer:
+    """Reset GPUs with a command of `reset_command`; return what nvidia-smi says of it."""
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
@@ -50,4 +50,4 @@ def ask(command: Sequence[str]) -> Answer:
     )
     text = " ".join(done.stdout.split())
     is_reset = done.returncode == 0 and _REFUSED.search(text) is None
-    return Answer(text or f"exit code {done.returncode}", is_reset)
+    return ResetAnswer(text or f"exit code {done.returncode}", is_reset)

@@ -3,15 +3,16 @@
 import os
 import time
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
-from pttool.core.gpu.locks import picking, unlocked
-from pttool.core.gpu.picking import Conditions, Judged, fitting, judge
+from pttool.core.gpu.locks import picking_lock, unlocked
+from pttool.core.gpu.picking import Conditions, Judged, fitting, judge, outside_note
 from pttool.core.gpu.snapshot import take_snapshot
+from pttool.core.gpu.style import Style
+from pttool.core.gpu.visible import visible_here
 from pttool.core.report import Column, Report
 from pttool.errors import CheckFailedError, UnavailableError, UsageError
 
-Style = Literal["uuid", "index", "export"]
 FIELDS = ("index", "uuid", "name", "mig_index", "free_bytes", "utilization_percent")
 COLUMNS = (
     Column("index", "GPU"),
@@ -32,7 +33,7 @@ class TooFewError(CheckFailedError):
         self.can_pass = can_pass
 
 
-def pick(conditions: Conditions, style: Style = "uuid") -> Report:
+def pick(conditions: Conditions, style: Style = Style.UUID) -> Report:
     """Return the GPUs to use, the best first; all that are wanted, or a TooFewError.
 
     Best is the most free memory. What `gpu run` has locked is not free, even if its job hasn't
@@ -40,11 +41,15 @@ def pick(conditions: Conditions, style: Style = "uuid") -> Report:
     buses, or a line that exports them; for a GPU in MIG mode, its instances' UUIDs. Raises
     NoDriverError without a driver or GPU, UsageError for indices of MIG instances.
     """
-    judged = judge(take_snapshot(), conditions)
+    snapshot = take_snapshot()
+    seen = visible_here(snapshot.gpus)
+    judged = judge(snapshot, conditions, seen)
     free = _not_booked(fitting(judged), conditions.count)
     if len(free) < conditions.count:
         raise lacking(judged, len(free), conditions.count)
-    return _report(free, judged, style)
+    report = _report(free, judged, style)
+    outside = outside_note(free, seen)
+    return report if outside is None else report.noting(outside)
 
 
 def lacking(judged: Sequence[Judged], free: int, wanted: int) -> TooFewError:
@@ -63,7 +68,7 @@ def lacking(judged: Sequence[Judged], free: int, wanted: int) -> TooFewError:
 def _not_booked(fitting: Sequence[Judged], count: int) -> list[Judged]:
     """Return as many as are wanted, of those that no job of `gpu run` has booked."""
     try:
-        with picking(time.monotonic() + LOCK_WAIT_S) as is_alone:
+        with picking_lock(time.monotonic() + LOCK_WAIT_S) as is_alone:
             free = unlocked([each.uuid for each in fitting]) if is_alone else []
     except UnavailableError:  # without a folder for locks nobody holds one
         return list(fitting[:count])
@@ -73,15 +78,15 @@ def _not_booked(fitting: Sequence[Judged], count: int) -> list[Judged]:
 def _report(picked: Sequence[Judged], judged: Sequence[Judged], style: Style) -> Report:
     uuids = ",".join(each.uuid for each in picked)
     text = {
-        "uuid": uuids,
-        "index": ",".join(str(each.gpu.index) for each in picked),
-        "export": f"export {ORDER}={BY_BUS} CUDA_VISIBLE_DEVICES={uuids}",
+        Style.UUID: uuids,
+        Style.INDEX: ",".join(str(each.gpu.index) for each in picked),
+        Style.EXPORT: f"export {ORDER}={BY_BUS} CUDA_VISIBLE_DEVICES={uuids}",
     }[style]
     instances = [each.name for each in picked if each.instance is not None]
-    if style == "index" and instances:
+    if style is Style.INDEX and instances:
         raise UsageError(f"{instances[0]}: CUDA takes it by its UUID only", "--format uuid")
     summary = {"text": text, "uuids": [each.uuid for each in picked]}
-    notes = (_order_note(),) if style == "index" and _may_differ(judged) else ()
+    notes = (_order_note(),) if style is Style.INDEX and _may_differ(judged) else ()
     return Report(FIELDS, COLUMNS, [_item(each) for each in picked], summary, notes=notes)
 
 

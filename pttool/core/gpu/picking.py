@@ -1,10 +1,11 @@
 """Which GPUs are free for a job, the best first: rules of a snapshot alone."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pttool.core.gpu.types import FieldError, Gpu, Memory, MigInstance, Process, Snapshot
 from pttool.core.gpu.unlisted import unlisted_bytes
+from pttool.core.gpu.visible import VARIABLE, VisibleDevices
 
 IDLE_PERCENT = 10
 
@@ -14,12 +15,13 @@ class Conditions:
     """What a GPU must offer. Without `min_free_bytes` it must be idle: nobody else computes there.
 
     Without `max_utilization_percent` it is 10, and an unknown utilization, as of every MIG
-    instance, will do.
+    instance, will do. Where it must be `visible`, CUDA_VISIBLE_DEVICES has to let it through.
     """
 
     count: int = 1
     min_free_bytes: int | None = None
     max_utilization_percent: int | None = None
+    visible: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +63,36 @@ class Judged:
         return self.against is None or self.against.can_pass
 
 
-def judge(snapshot: Snapshot, conditions: Conditions) -> list[Judged]:
-    """Return every device of the machine, judged by the conditions, in the order of the buses."""
-    return [judged for gpu in snapshot.gpus for judged in _judged(gpu, conditions)]
+def judge(snapshot: Snapshot, conditions: Conditions, seen: VisibleDevices) -> list[Judged]:
+    """Return every device of the machine, judged by the conditions, in the order of the buses.
+
+    `seen` is what CUDA_VISIBLE_DEVICES lets through; with a GPU, each MIG instance of it.
+    """
+    judged = [each for gpu in snapshot.gpus for each in _judged(gpu, conditions)]
+    if not conditions.visible:
+        return judged
+    hidden = Obstacle(f"{VARIABLE} hides it")
+    return [each if _is_seen(each, seen) else replace(each, against=hidden) for each in judged]
 
 
 def fitting(judged: Sequence[Judged]) -> list[Judged]:
     """Return those that nothing speaks against: most free memory first, then the least busy."""
     return sorted((each for each in judged if each.against is None), key=_rank)
+
+
+def outside_note(picked: Sequence[Judged], seen: VisibleDevices) -> str | None:
+    """Say which of these devices CUDA_VISIBLE_DEVICES hides, as a batch system sets it for a job.
+
+    None where it lets all of them through.
+    """
+    outside = [each.name for each in picked if not _is_seen(each, seen)]
+    if not outside:
+        return None
+    return f"{VARIABLE} hides {', '.join(outside)}: --visible keeps to what it lets through"
+
+
+def _is_seen(judged: Judged, seen: VisibleDevices) -> bool:
+    return judged.uuid in seen.uuids or judged.gpu.uuid in seen.uuids
 
 
 def _judged(gpu: Gpu, conditions: Conditions) -> Iterator[Judged]:

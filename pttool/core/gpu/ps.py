@@ -1,13 +1,12 @@
 """Who holds which GPU: what NVML lists, and who has a device file open besides."""
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from pttool.core.gpu.faults import failure
+from pttool.core.gpu.faults import unhealthy
 from pttool.core.gpu.holders import Holders, find_holders
-from pttool.core.gpu.listing import ProcessRow, hidden_rows, holder_row, listed_rows
+from pttool.core.gpu.listing import ProcessRow, hidden_rows, listed_rows, unlisted_rows
 from pttool.core.gpu.selection import select
 from pttool.core.gpu.snapshot import take_snapshot
 from pttool.core.gpu.types import Gpu, Snapshot
@@ -46,14 +45,14 @@ def ps(names: Sequence[str] = ()) -> Report:
     holders = find_holders()
     items = [item for gpu in gpus for item in _of_gpu(gpu, snapshot, holders)]
     if not names:
-        items += _of_no_gpu(items, holders)
+        items += _of_no_gpu(snapshot, holders)
     summary = {
         "processes": len({item["pid"] for item in items}),
         "hidden": len({item["pid"] for item in items if item["hidden"]}),
         "orphans": len({item["pid"] for item in items if item["orphan"]}),
     }
     notes = tuple(_notes(gpus, holders))
-    return Report(FIELDS, COLUMNS, items, summary, FOOTER, notes, failure(gpus))
+    return Report(FIELDS, COLUMNS, items, summary, FOOTER, notes, unhealthy(gpus))
 
 
 def _of_gpu(gpu: Gpu, snapshot: Snapshot, holders: Holders) -> Iterator[dict[str, Any]]:
@@ -66,10 +65,9 @@ def _of_gpu(gpu: Gpu, snapshot: Snapshot, holders: Holders) -> Iterator[dict[str
         yield _item(row, gpu)
 
 
-def _of_no_gpu(items: Sequence[dict[str, Any]], holders: Holders) -> list[dict[str, Any]]:
-    listed = {item["pid"] for item in items}
-    others = (each for each in holders.found if each.process.pid not in listed)
-    return [_item(holder_row(holder), None) for holder in others if not holder.minors]
+def _of_no_gpu(snapshot: Snapshot, holders: Holders) -> list[dict[str, Any]]:
+    others = holders.of_no_gpu(snapshot.gpus)
+    return [_item(row, None) for row in unlisted_rows(others, snapshot)]
 
 
 def _item(row: ProcessRow, gpu: Gpu | None, mig_uuid: str | None = None) -> dict[str, Any]:
@@ -97,8 +95,5 @@ def _notes(gpus: Sequence[Gpu], holders: Holders) -> Iterator[str]:
     for gpu in gpus:
         if gpu.is_healthy and gpu.processes is None:
             yield f"GPU {gpu.index}: processes n/a: {gpu.errors.get('processes')}"
-    if holders.unreadable and os.geteuid() != 0:
-        yield (
-            f"{holders.unreadable} processes of other users can't be looked into for open devices: "
-            "run it as root"
-        )
+    if holders.note is not None:
+        yield holders.note

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from pttool.core.gpu.listing import ProcessRow, brief, listed_rows
-from pttool.core.gpu.types import Gpu, Memory, MemorySource, MigInstance
+from pttool.core.gpu.listing import UNKNOWN, ProcessRow, brief, listed_rows
+from pttool.core.gpu.types import FieldError, Gpu, Memory, MemorySource, MigInstance
 from pttool.core.gpu.visible import VisibleDevices
 from pttool.core.report import Column
 
@@ -22,7 +22,11 @@ COLUMNS = (
     Column("shown_processes", "Processes"),
     Column("uuid", "UUID", optional=True),
 )
-UNKNOWN = "n/a"
+# What NVML tells of a whole GPU only; of a MIG instance it answers "not supported".
+OF_GPU_ONLY = (
+    "utilization_percent", "temperature_c", "power_w", "power_limit_w", "mig", "clocks", "ecc",
+    "persistence_mode", "compute_mode", "compute_capability",
+)  # fmt: skip
 
 
 def gpu_item(gpu: Gpu, rows: list[ProcessRow] | None, seen: VisibleDevices) -> dict[str, Any]:
@@ -56,7 +60,7 @@ def instance_item(gpu: Gpu, instance: MigInstance, seen: VisibleDevices) -> dict
         "pci_bus_id": gpu.pci_bus_id,
         "memory": instance.memory,
         "processes": rows,
-        "errors": instance.errors,
+        "errors": {**dict.fromkeys(OF_GPU_ONLY, FieldError.NOT_SUPPORTED), **instance.errors},
         "cuda_index": seen.place_of(instance.uuid),
         "mig_instance": {
             "index": instance.index,

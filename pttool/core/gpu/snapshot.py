@@ -21,7 +21,12 @@ def take_snapshot() -> Snapshot:
             raise NoDriverError(
                 "no_gpu", "the NVIDIA driver sees no GPU (pttool gpu doctor looks further)"
             )
-        driver, _ = call(pynvml.nvmlSystemGetDriverVersion)
-        cuda, _ = call(pynvml.nvmlSystemGetCudaDriverVersion_v2)
-        version = None if cuda is None else f"{cuda // 1000}.{cuda % 1000 // 10}"
-        return Snapshot(driver, version, tuple(read_gpu(index) for index in range(count)))
+        driver, driver_error = call(pynvml.nvmlSystemGetDriverVersion)
+        cuda, cuda_error = call(pynvml.nvmlSystemGetCudaDriverVersion_v2)
+        errors = {"driver_version": driver_error, "cuda_driver_version": cuda_error}
+        return Snapshot(
+            driver,
+            None if cuda is None else f"{cuda // 1000}.{cuda % 1000 // 10}",
+            tuple(read_gpu(index) for index in range(count)),
+            {name: error for name, error in errors.items() if error is not None},
+        )

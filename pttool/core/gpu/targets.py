@@ -18,7 +18,8 @@ class Target:
 
     NVML lists it on these GPUs (`is_listed`, with the sum of its memory there), or it has their
     device open (`holds_device`, None without a device file to tell by), or both. A hidden one is in
-    NVML's list of no GPU at all.
+    NVML's list of no GPU at all. `devices` are all files that it has open, as nvidia0 or nvidiactl;
+    with those of no GPU alone, `gpus` is empty.
     """
 
     pid: int
@@ -28,16 +29,26 @@ class Target:
     is_listed: bool
     is_hidden: bool
     holds_device: bool | None
+    devices: tuple[str, ...]
 
 
-def find_targets(gpus: Sequence[Gpu], snapshot: Snapshot, holders: Holders) -> list[Target]:
-    """Return every process on these GPUs of a snapshot by PID: those listed, and other holders."""
-    listed = {gpu.index: {each.pid for each in gpu.all_processes} for gpu in snapshot.gpus}
+def find_targets(
+    gpus: Sequence[Gpu], snapshot: Snapshot, holders: Holders, *, everywhere: bool
+) -> list[Target]:
+    """Return every process on these GPUs of a snapshot by PID: those listed, and other holders.
+
+    Of a GPU that is narrowed to MIG instances, only those listed there. `everywhere` adds the
+    holders of no GPU's own device, who are in the way of all.
+    """
+    listed = {gpu.index: {each.pid for each in gpu.all_processes} for gpu in gpus}
     holding = {
         gpu.index: {holder.process.pid for holder in holders.of_minor(gpu.minor)} for gpu in gpus
     }
-    known = {pid for found in listed.values() for pid in found}
-    pids = {pid for gpu in gpus for pid in listed[gpu.index] | holding[gpu.index]}
+    devices = {holder.process.pid: holder.devices for holder in holders.found}
+    pids = {pid for found in listed.values() for pid in found}
+    pids |= {pid for gpu in gpus if not gpu.is_narrowed for pid in holding[gpu.index]}
+    if everywhere:
+        pids |= {holder.process.pid for holder in holders.of_no_gpu(snapshot.gpus)}
     targets: list[Target] = []
     for pid in sorted(pids):
         on = [gpu for gpu in gpus if pid in listed[gpu.index]]
@@ -49,8 +60,9 @@ def find_targets(gpus: Sequence[Gpu], snapshot: Snapshot, holders: Holders) -> l
                 gpus=tuple(gpu.index for gpu in (on or held)),
                 memory_bytes=_memory_of(pid, on),
                 is_listed=bool(on),
-                is_hidden=pid not in known,
+                is_hidden=pid not in snapshot.pids,
                 holds_device=bool(held) or (False if _have_devices(on) else None),
+                devices=devices.get(pid, ()),
             )
         )
     return targets
@@ -83,7 +95,7 @@ def service_reason(target: Target) -> str | None:
 
 def described(target: Target) -> str:
     """Return what a person needs to recognise a process, on one line."""
-    places = " and ".join(f"GPU {index}" for index in target.gpus)
+    places = " and ".join(f"GPU {index}" for index in target.gpus) or ", ".join(target.devices)
     verb = "is on" if target.is_listed else "holds open"
     process = target.process
     who = "not visible here" if process is None else f"{process.user}: {process.command}"

@@ -59,6 +59,7 @@ def _alone(view: TorchView, why: str) -> Report:
             "cuda_driver_version": None,
             "gpus": len(view.devices),
             "healthy": None,
+            "errors": {},
             "torch": _summary(view),
         },
         footer=FOOTER,

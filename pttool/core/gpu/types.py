@@ -1,7 +1,7 @@
 """What is known of the GPUs of a machine: raw numbers; None is unknown, and `errors` says why."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 
@@ -95,7 +95,8 @@ class Gpu:
     """One GPU. `index` is NVML's, in the order of PCI buses; `minor` the N of /dev/nvidiaN;
     `architecture` NVML's number of it, as NVML_DEVICE_ARCH_HOPPER.
 
-    `processes` are those outside its MIG instances, None where the list can't be read.
+    `processes` are those outside its MIG instances, None where the list can't be read. One that
+    was narrowed to some instances (`is_narrowed`) stands for those alone.
     """
 
     index: int
@@ -119,6 +120,12 @@ class Gpu:
     processes: tuple[Process, ...] | None = None
     errors: Mapping[str, str] = field(default_factory=dict)
     fault: str | None = None
+    is_narrowed: bool = False
+
+    def narrowed(self, uuids: Collection[str]) -> "Gpu":
+        """Return it with no more than the MIG instances of these UUIDs, and what is in them."""
+        kept = tuple(each for each in self.instances if each.uuid in uuids)
+        return replace(self, instances=kept, processes=(), is_narrowed=True)
 
     @property
     def is_healthy(self) -> bool:
@@ -134,8 +141,17 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All GPUs at one moment. The versions are as the driver says: 580.95.05, and 13.0 of CUDA."""
+    """All GPUs at one moment. The versions are as the driver says: 580.95.05, and 13.0 of CUDA.
+
+    `errors` say why a version is unknown.
+    """
 
     driver_version: str | None
     cuda_driver_version: str | None
     gpus: tuple[Gpu, ...]
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def pids(self) -> frozenset[int]:
+        """Those that NVML lists on any GPU."""
+        return frozenset(process.pid for gpu in self.gpus for process in gpu.all_processes)

@@ -3,14 +3,15 @@
 import time
 
 from pttool.core.gpu.nvml import session
-from pttool.core.gpu.pick import Style, TooFewError, pick
+from pttool.core.gpu.pick import TooFewError, pick
 from pttool.core.gpu.picking import Conditions
+from pttool.core.gpu.style import Style
 from pttool.core.report import Report
 
 
 def wait(
     conditions: Conditions,
-    style: Style = "uuid",
+    style: Style = Style.UUID,
     *,
     timeout_s: float | None = None,
     every_s: float = 2.0,

@@ -2,14 +2,21 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import isfinite
+
+# Beyond it the length of an axis, or the margin of a logarithmic one, would be infinite.
+LARGEST = 1e250
+
+
+def has_place(value: float) -> bool:
+    """Whether a value can be drawn on an axis: it is finite, and no more than LARGEST."""
+    return abs(value) <= LARGEST
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
     """Points joined in their order: `x` and `y` of one length.
 
-    A y that is not finite breaks the line. `raw` is what y was smoothed from, drawn faintly.
+    A y that has no place breaks the line. `raw` is what y was smoothed from, drawn faintly.
     """
 
     name: str
@@ -28,13 +35,13 @@ class Panel:
 
     def shows(self, y: float) -> bool:
         """Whether a value has a place on the y axis."""
-        return isfinite(y) and (y > 0 or not self.log_y)
+        return has_place(y) and (y > 0 or not self.log_y)
 
     def pieces(self, curve: Curve, y: Sequence[float]) -> Iterator[list[tuple[float, float]]]:
         """Yield the unbroken pieces of a line through (curve.x, y)."""
         piece: list[tuple[float, float]] = []
         for point in zip(curve.x, y, strict=True):
-            if isfinite(point[0]) and self.shows(point[1]):
+            if has_place(point[0]) and self.shows(point[1]):
                 piece.append(point)
             elif piece:
                 yield piece

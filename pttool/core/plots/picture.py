@@ -36,6 +36,13 @@ METADATA: dict[str, dict[str, str | None]] = {
 
 def picture(plot: Plot, format: str) -> bytes:
     """Return a plot as the bytes of a picture; `format` is png or svg."""
+    with warnings.catch_warnings(), mpl.rc_context({"svg.hashsalt": "pttool"}):
+        # On characters that the font doesn't have, and on sums at the edge of what floats hold.
+        warnings.simplefilter("ignore")
+        return _pictured(plot, format)
+
+
+def _pictured(plot: Plot, format: str) -> bytes:
     names, count = plot.names, len(plot.panels)
     columns = 1 if len(names) <= NAMES_PER_PANEL * count else 2
     height = max(HEIGHT * count + ROOM, NAME_HEIGHT * (2 + ceil(len(names) / columns)))
@@ -52,9 +59,7 @@ def picture(plot: Plot, format: str) -> bytes:
     if len(names) > 1:
         _add_legend(figure, lines, columns)
     stream = io.BytesIO()
-    with warnings.catch_warnings(), mpl.rc_context({"svg.hashsalt": "pttool"}):
-        warnings.simplefilter("ignore")  # on characters that the font doesn't have
-        figure.savefig(stream, format=format, metadata=METADATA[format])
+    figure.savefig(stream, format=format, metadata=METADATA[format])
     return stream.getvalue()
 
 

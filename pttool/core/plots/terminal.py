@@ -10,7 +10,7 @@ from math import log10
 
 import plotille
 
-from pttool.core.plots.panels import Curve, Panel, Plot
+from pttool.core.plots.panels import Curve, Panel, Plot, has_place
 from pttool.core.plots.ticks import label, linear_ticks, log_ticks, thinned
 from pttool.core.printable import printable
 
@@ -94,7 +94,7 @@ def _panel(panel: Panel, plot: Plot, ink: Ink, width: int) -> Iterator[str]:
     labels = {_row(y_axis, tick): label(tick, y_axis.ticks) for tick in y_axis.ticks}
     margin = max(map(len, labels.values()), default=0)
     columns = max(width - margin - 2, NARROWEST)
-    xs = [x for each in plot.panels for curve in each.curves for x in curve.x]
+    xs = [x for each in plot.panels for curve in each.curves for x in curve.x if has_place(x)]
     x_axis = Axis(min(xs), max(xs), linear_ticks(min(xs), max(xs), max(2, columns // 12)))
     frame = ASCII_FRAME if ink.ascii_only else {}
     for row, cells in enumerate(_cells(panel, x_axis, y_axis, ink, columns)):

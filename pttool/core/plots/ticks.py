@@ -6,11 +6,12 @@ from math import ceil, floor, log10
 
 Points = Sequence[tuple[float, float]]
 ROUND_STEPS = (1, 2, 2.5, 5, 10)
+NARROWEST = 1e-300  # of a range: a part of less is rounded to 0
 
 
 def linear_ticks(low: float, high: float, most: int) -> list[float]:
     """Return at most `most` (2 or more) round numbers between low and high, equally far apart."""
-    if not low < high:
+    if not high - low > NARROWEST:
         return [low]
     rough = (high - low) / most
     power = 10.0 ** floor(log10(rough))

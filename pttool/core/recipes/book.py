@@ -16,12 +16,14 @@ class Recipe:
     """One recipe: the fault of the common copy, if it has one, and what answers it.
 
     `commands` are lines of pttool, `functions` names in pttool.recipes, `library` names of
-    torch's or another library's; `code` is to be pasted, and runs as it is.
+    torch's or another library's; `words` are others to search by; `code` is to be pasted, and runs
+    as it is.
     """
 
     number: int
     name: str
     title: str
+    words: str
     fault: str | None
     commands: tuple[str, ...]
     functions: tuple[str, ...]
@@ -59,6 +61,7 @@ def book() -> tuple[Recipe, ...]:
             number=entry["number"],
             name=entry["name"],
             title=entry["title"],
+            words=entry.get("words", ""),
             fault=entry.get("fault"),
             commands=tuple(entry.get("commands", ())),
             functions=tuple(entry.get("functions", ())),

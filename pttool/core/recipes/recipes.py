@@ -12,16 +12,17 @@ FIELDS = ("number", "name", "title", "fault", "kinds", "commands", "functions", 
 COLUMNS = (
     Column("number", "No.", "count"),
     Column("name", "Name"),
-    Column("title", "Recipe", optional=True),
-    Column("answers", "Answer", "list"),
+    Column("title", "Recipe"),
+    Column("answers", "Answer", "list", optional=True),
 )
 
 
 def recipes(wanted: str | None = None) -> tuple[Report, Recipe | None]:
     """Return a report of the recipes, and the one that is meant if just one is.
 
-    `wanted` is a number, a name, or a word of names, titles, faults and answers, whatever its case;
-    None stands for all. Raises UsageError for what none has, with the nearest names.
+    `wanted` is a number, a name, or a word of names, titles, faults and answers (else of
+    their codes), whatever its case; None stands for all. Raises UsageError for what none has, with
+    the nearest names.
     """
     found = book() if wanted is None else _found(wanted)
     return _report(found), found[0] if len(found) == 1 else None
@@ -30,25 +31,32 @@ def recipes(wanted: str | None = None) -> tuple[Report, Recipe | None]:
 def _found(wanted: str) -> Sequence[Recipe]:
     word = wanted.strip().lower()
     exact = [recipe for recipe in book() if word in (str(recipe.number), recipe.name)]
-    holding = [recipe for recipe in book() if word and word in _words(recipe)]
-    found = exact or ([] if word.isdecimal() else holding)
+    holding = [recipe for recipe in book() if word and word in _words(recipe)] or [
+        recipe for recipe in book() if word and word in recipe.code.lower()
+    ]
+    found = exact or ([] if _is_number(word) else holding)
     if not found:
         raise _unknown(wanted, word)
     return found
 
 
 def _words(recipe: Recipe) -> str:
-    return "\n".join([recipe.name, recipe.title, recipe.fault or "", *recipe.answers]).lower()
+    texts = [recipe.name, recipe.title, recipe.words, recipe.fault or "", *recipe.answers]
+    return "\n".join(texts).lower()
 
 
 def _unknown(wanted: str, word: str) -> UsageError:
     names = [recipe.name for recipe in book()]
     near = get_close_matches(word, names, 3, 0.4)
-    if word.isdecimal() or not near:
+    if _is_number(word) or not near:
         hint = f"they go from 1 to {len(names)}: `pttool recipes` lists them"
     else:
         hint = f"nearest: {', '.join(near)}"
     return UsageError(f"there is no recipe {wanted!r}", hint)
+
+
+def _is_number(word: str) -> bool:
+    return word.replace(".", "").removeprefix("-").isdecimal()
 
 
 def _report(found: Sequence[Recipe]) -> Report:

@@ -7,6 +7,7 @@ from typing import Any
 from pttool.core.batch import each
 from pttool.core.report import Column, Report
 from pttool.core.video.facts import FIELDS, facts_of
+from pttool.errors import UsageError
 
 COLUMNS = (
     Column("file", "File"),
@@ -39,8 +40,10 @@ def info(paths: Sequence[Path], *, fast: bool = False, decode: bool = False) -> 
     Frames are counted by their packets, or by decoding all of them where those can't be trusted;
     `decode` always decodes, `fast` reads the header alone. With several paths, those that can't be
     read are noted, and a failure is raised in the end. Raises InputError for one that is no video,
-    UnavailableError where there is no decoder.
+    UnavailableError where there is no decoder, UsageError for both `decode` and `fast`.
     """
+    if fast and decode:
+        raise UsageError("--fast with --decode", "leave out one of them")
     done = each(paths, lambda path: facts_of(path, fast=fast, decode=decode))
     rows = [row for _, row in done.results]
     warnings = [f"{row['file']}: {warning}" for row in rows for warning in row["warnings"]]

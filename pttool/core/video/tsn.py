@@ -18,6 +18,8 @@ from pttool.errors import InputError, UsageError
 Mode = Literal["test", "train", "uniform"]
 OutOfBounds = Literal["clamp", "loop", "error"]
 Compat = Literal["mmaction2", "tsn-pytorch"]
+MOST_TAKEN = 1_000_000  # a mistyped number must not fill the memory
+MOST_FRAMES = 2**31 - 1  # mmaction2's indices are int32
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,16 @@ class Sampling:
     compat: Compat | None = None
     seed: int = 0
 
+    @property
+    def count(self) -> int:
+        """How many frames are taken of a video."""
+        return self.segments * self.clip_len * (2 if self.twice else 1)
+
     def __post_init__(self) -> None:
+        if self.count > MOST_TAKEN:
+            raise UsageError(f"{self.count} frames of each video", f"take at most {MOST_TAKEN}")
+        if self.frame_interval > MOST_FRAMES:
+            raise UsageError(f"--frame-interval {self.frame_interval}", f"at most {MOST_FRAMES}")
         if self.twice and self.mode != "test":
             raise UsageError(f"--twice-sample with --mode {self.mode}", "it goes with --mode test")
         if self.mode == "uniform":
@@ -71,11 +82,13 @@ def frame_indices(frames: int, sampling: Sampling, name: str = "") -> tuple[int,
 
     In the order of the segments, and in each the frames of its clip. `name` is the video's relative
     posix path: what is drawn depends on it and the seed, and on nothing else. Raises InputError,
-    which doesn't name the video, for no frames, for a clip that is too long where that is an error,
-    and where the library that is followed fails itself.
+    which doesn't name the video, for no frames or more than MOST_FRAMES, for a clip that is too
+    long where that is an error, and where the library that is followed fails itself.
     """
     if frames < 1:
         raise InputError("there are no frames", "a video has at least one")
+    if frames > MOST_FRAMES:
+        raise InputError(f"{frames} are too many frames", f"at most {MOST_FRAMES} can be numbered")
     if sampling.mode == "uniform":
         return mmaction2.uniform(frames, sampling.segments)
     if sampling.compat == "mmaction2":

@@ -62,3 +62,19 @@ def test_what_only_has_the_name_of_an_event_file(tmp_path: Path) -> None:
     assert event_folders(tmp_path / "empty") == []
     with pytest.raises(InputError, match="holds no event files"):
         curve([tmp_path / "empty"])
+
+
+def test_a_damaged_run_hides_no_other_and_an_empty_one_is_said_to_be(tmp_path: Path) -> None:
+    _write(tmp_path / "a")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "events.out.tfevents.1").write_bytes(b"no event at all, though long enough")
+    _write(tmp_path / "c")
+    (tmp_path / "c" / "events.out.tfevents.0").write_bytes(b"no event at all, though long enough")
+    plot, report = curve([tmp_path])
+    assert plot.names == ["a", "c"]
+    assert report.failure is not None
+    assert "b" in report.failure.message
+    assert any("events.out.tfevents.0: holds no events" in note for note in report.notes)
+    (tmp_path / "d.tfevents").write_bytes(b"")
+    with pytest.raises(InputError, match=r"d.tfevents: holds no scalars yet"):
+        curve([tmp_path / "d.tfevents"])

@@ -12,6 +12,8 @@ from pttool.core.curve.choice import run_names
 from pttool.core.curve.curve import curve
 from pttool.core.curve.logs import Log
 from pttool.core.curve.smoothing import smoothed
+from pttool.core.plots.picture import picture
+from pttool.core.plots.terminal import draw
 from pttool.errors import InputError, UsageError
 
 
@@ -92,7 +94,7 @@ def test_a_table_without_a_header_has_numbers_for_names(tmp_path: Path) -> None:
         ("names.csv", "a,b\nx,y\n", "no numbers"),
         ("twice.csv", "a,a\n1,2\n", "2 columns 'a'"),
         ("wide.csv", "a,b\n1,2,3\n1,2\n", "line 2 has 3 cells, the header 2"),
-        ("bad.jsonl", '{"a": 1}\nnope\n{"a": 2}\n', "line 2 is no JSON"),
+        ("bad.jsonl", '{"a": 1\nnope\n{"a": \n', "line 1 is no JSON"),
         ("list.jsonl", '{"a": 1}\n[1]\n{"a": 2}\n', "line 2 is no JSON object"),
         ("scalar.json", "[1, 2]", "no list of objects"),
         ("deep.jsonl", "[" * 100_000 + "\n1\n", "nested too deeply"),
@@ -186,3 +188,31 @@ def test_a_smoothed_curve_stays_within_its_values(values: list[float], weight: f
         min(values) - slack <= each <= max(values) + slack for each in smoothed(values, weight)
     )
     assert smoothed(values, 0) == values
+
+
+def test_a_run_that_began_again_draws_no_line_back(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("step,loss\n1,4\n2,3\n3,2\n2,2.5\n3,1\n")
+    ((panel,), report) = curve([log])[0].panels, curve([log])[1]
+    (line,) = panel.curves
+    assert list(panel.pieces(line, line.y)) == [[(1, 4), (2, 3), (3, 2)], [(2, 2.5), (3, 1)]]
+    assert len(report.items) == 5
+
+
+def test_what_has_no_place_on_an_axis_is_noted_and_the_rest_drawn(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("step,loss\n1,1e308\n2,-1e308\ninf,1\nnan,2\n4,3\n")
+    plot, report = curve([log])
+    said = "\n".join(report.notes)
+    assert "2 of 5 points have no place on the x axis" in said
+    assert "2 of 5 values are too large to draw" in said
+    assert draw(plot, width=60, colour=False, ascii_only=True).count("*") == 1
+    assert picture(plot, "png").startswith(b"\x89PNG")
+
+
+def test_a_torn_line_is_left_out_aloud(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"step": 1, "loss": 2}\n{"step": 2, "lo{"step": 2, "loss": 1}\n')
+    _, report = curve([log])
+    assert [item["value"] for item in report.items] == [2]
+    assert "1 lines are left out: line 2 is no JSON" in report.notes[0]

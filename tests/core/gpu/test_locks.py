@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pttool.core.gpu import locks
-from pttool.core.gpu.locks import book, lock_path, picking
+from pttool.core.gpu.locks import book, lock_path, picking_lock
 from pttool.errors import UnavailableError
 from tests.fakes.processes import as_nobody, needs_root
 
@@ -134,11 +134,11 @@ def test_without_a_folder_for_all_users_nothing_is_booked(folder: Path) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_one_process_picks_at_a_time() -> None:
-    with picking(None) as is_first:
+    with picking_lock(None) as is_first:
         assert is_first
-        with picking(time.monotonic()) as is_second:
+        with picking_lock(time.monotonic()) as is_second:
             assert not is_second
-    with picking(time.monotonic()) as is_next:
+    with picking_lock(time.monotonic()) as is_next:
         assert is_next
 
 
@@ -164,7 +164,7 @@ def _started(count: int, uuids: list[str], folder: Path) -> Iterator[list[int]]:
 
 def _work(uuids: list[str], folder: Path) -> int:
     while True:
-        with picking(None):
+        with picking_lock(None):
             booking = book(uuids, 2)
         if booking is not None:
             break

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from pttool.core.gpu.picking import Conditions, Judged, fitting, judge
 from pttool.core.gpu.types import Gpu, Memory, MemorySource, MigInstance, Process, Snapshot
+from pttool.core.gpu.visible import VisibleDevices
 
 GIB = 1 << 30
+NOTHING_SET = VisibleDevices(("GPU-0",), None)
 A_JOB = Process(4711, "C", 30 * GIB)
 A_DESKTOP = Process(4712, "G", 2 * GIB)
 
@@ -26,7 +28,7 @@ BUSY = dataclasses.replace(IDLE, memory=_memory(30 * GIB), processes=(A_JOB,))
 
 
 def _judged(gpu: Gpu, conditions: Conditions) -> Judged:
-    (judged,) = judge(Snapshot("580", "13.0", (gpu,)), conditions)
+    (judged,) = judge(Snapshot("580", "13.0", (gpu,)), conditions, NOTHING_SET)
     return judged
 
 
@@ -111,7 +113,7 @@ def test_in_mig_mode_instances_are_picked_and_never_the_gpu() -> None:
         return MigInstance(index, f"MIG-{index}", None, index, 0, _memory(0), processes)
 
     gpu = dataclasses.replace(BUSY, mig=True, instances=(instance(0, A_JOB), instance(1)))
-    judged = judge(Snapshot("580", "13.0", (gpu,)), Conditions())
+    judged = judge(Snapshot("580", "13.0", (gpu,)), Conditions(), NOTHING_SET)
     assert [each.uuid for each in judged] == ["MIG-0", "MIG-1"]
     assert [each.uuid for each in fitting(judged)] == ["MIG-1"]
 
@@ -140,7 +142,7 @@ def test_what_is_picked_holds_to_the_conditions_and_is_the_best(
     )
     wanted = None if free_gib is None else free_gib * GIB
     conditions = Conditions(1, wanted, most)
-    picked = fitting(judge(Snapshot("580", "13.0", gpus), conditions))
+    picked = fitting(judge(Snapshot("580", "13.0", gpus), conditions, NOTHING_SET))
     frees = [each.memory.free_bytes for each in picked if each.memory and each.memory.free_bytes]
     assert frees == sorted(frees, reverse=True)
     for each in picked:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pttool.core.gpu.holders import find_holders
+from pttool.core.gpu.holders import Holders, find_holders
 from pttool.core.gpu.proc import (
     ancestors,
     is_in_container,
@@ -121,3 +121,18 @@ def test_descriptors_of_other_users_are_counted_as_not_looked_into(processes: Pr
     processes.start()
     assert int(as_nobody(lambda: find_holders().unreadable)) > 0
     assert processes.of_nobody().user in ("nobody", str(NOBODY))
+
+
+@pytest.mark.parametrize(
+    ("user", "count", "words"),
+    [
+        (1000, 1, "1 process of other users can't be looked into for open devices: run it as root"),
+        (0, 2, "2 processes can't be looked into for open devices: even root needs CAP_SYS_PTRACE"),
+    ],
+)
+def test_what_helps_to_look_into_all(
+    monkeypatch: pytest.MonkeyPatch, user: int, count: int, words: str
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    assert (Holders((), count).note or "").startswith(words)
+    assert Holders((), 0).note is None

@@ -23,8 +23,8 @@ NEVER = (0, 1, 2**32 - 1)
 
 def _target(pid: int) -> targets.Target:
     snapshot = take_snapshot()
-    found = {each.pid: each for each in find_targets(snapshot.gpus, snapshot, find_holders())}
-    return found[pid]
+    found = find_targets(snapshot.gpus, snapshot, find_holders(), everywhere=True)
+    return next(each for each in found if each.pid == pid)
 
 
 @needs_root

@@ -14,6 +14,7 @@ def test_round_numbers() -> None:
     assert linear_ticks(0.03, 1.04, 5) == [0.25, 0.5, 0.75, 1.0]
     assert linear_ticks(0, 299, 6) == [0, 50, 100, 150, 200, 250]
     assert linear_ticks(2, 2, 5) == [2]
+    assert linear_ticks(0, 5e-324, 2) == [0]
     assert log_ticks(0.004, 1.2, 5) == [0.01, 0.1, 1]
     assert log_ticks(2, 9, 5) == [2, 4, 6, 8]
 

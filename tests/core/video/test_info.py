@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pttool.core.video.info import info
-from pttool.errors import InputError
+from pttool.errors import InputError, UsageError
 from tests.core.video.conftest import Torture
 
 
@@ -96,6 +96,11 @@ def test_fast_reads_the_header_alone(torture: Torture) -> None:
 
 def test_decode_counts_what_comes_out(torture: Torture) -> None:
     assert _facts(torture("h264.mp4"), decode=True)["frames_source"] == "decoded"
+
+
+def test_a_header_alone_is_not_the_full_truth(torture: Torture) -> None:
+    with pytest.raises(UsageError, match="--fast with --decode"):
+        info([torture("h264.mp4")], fast=True, decode=True)
 
 
 def test_a_file_that_is_no_video_does_not_stop_the_others(torture: Torture, tmp_path: Path) -> None:

@@ -158,6 +158,9 @@ def test_a_resumed_run_redoes_what_is_incomplete_or_made_otherwise(clip: Make) -
 
     assert changed(Sampling(8)) == ["a", "b", "c"]
     assert changed(Sampling(8)) == []
+    with Path("out/.pttool-sampled.jsonl").open("a") as journal:
+        journal.write('null\n[]\n{"name": "a.mp4"}\n')
+    assert changed(Sampling(8)) == []
     Path("out/b/img_00003.jpg").unlink()
     Path("out/c/img_00003.jpg").write_bytes(b"other")
     assert changed(Sampling(8)) == ["b", "c"]

@@ -74,9 +74,11 @@ def test_uniform_is_that_of_mmaction2(compat: Compat | None) -> None:
 
 
 @pytest.mark.parametrize("mode", ["test", "train", "uniform"])
-def test_no_frames_is_an_error(mode: Mode) -> None:
+def test_no_frames_and_too_many_are_errors(mode: Mode) -> None:
     with pytest.raises(InputError, match="no frames"):
         frame_indices(0, Sampling(8, mode))
+    with pytest.raises(InputError, match="too many frames"):
+        frame_indices(10**400, Sampling(mode=mode))
 
 
 @given(COUNTS, SEGMENTS)
@@ -134,6 +136,7 @@ def test_twice_adds_the_starts_of_the_segments(frames: int, segments: int) -> No
         {"compat": "tsn-pytorch", "frame_interval": 2},
         {"compat": "tsn-pytorch", "twice": True},
         {"compat": "mmaction2", "out_of_bounds": "error"},
+        {"frame_interval": 10**400, "clip_len": 2},
     ],
 )
 def test_what_does_not_go_together_is_refused(fields: dict[str, Any]) -> None:

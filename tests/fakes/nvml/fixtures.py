@@ -70,10 +70,14 @@ class Gpu(Protocol):
 def gpu_forkserver(
     fake_nvml: Path, environment: dict[str, str]
 ) -> Iterator["subprocess.Popen[str]"]:
-    """A process with the fake NVML in its library path that forks one for each command."""
+    """A process with the fake NVML in its library path that forks one for each command.
+
+    Its GPUs are all visible, where other tests hide this machine's from torch.
+    """
+    visible = {key: value for key, value in environment.items() if key != "CUDA_VISIBLE_DEVICES"}
     with subprocess.Popen(
         [sys.executable, "-m", "tests.fakes.nvml.forkserver"],
-        env={**environment, "COLUMNS": "80", "LD_LIBRARY_PATH": str(fake_nvml)},
+        env={**visible, "COLUMNS": "80", "LD_LIBRARY_PATH": str(fake_nvml)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         encoding="utf-8",

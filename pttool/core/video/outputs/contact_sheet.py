@@ -12,6 +12,7 @@ from pttool.core.video.outputs.pixels import resized
 from pttool.core.video.types import Picture, Rgb
 
 LONGER_SIDE = 240  # of a tile, in pixels
+MOST_TILES = 2000  # of this size: 350 MB, and twice that while they are drawn
 CAPTION = 18
 GAP = 4
 PAPER, INK = 255, 0
@@ -43,10 +44,12 @@ def tile(picture: Picture, time_base: Fraction, longer_side: int = LONGER_SIDE) 
 
 
 def draw(bands: Sequence[tuple[str, Sequence[Tile]]], columns: int | None = None) -> Rgb:
-    """Return one picture (H, W, 3) of the tiles of each video, by default about as wide as high."""
-    drawn = [
-        _band(title, tiles, columns or math.isqrt(len(tiles) - 1) + 1) for title, tiles in bands
-    ]
+    """Return one picture (H, W, 3) of the tiles of each video, by default about as wide as high.
+
+    A row has no more columns than there are tiles.
+    """
+    across = columns or math.isqrt(sum(len(tiles) for _, tiles in bands) - 1) + 1
+    drawn = [_band(title, tiles, min(across, len(tiles))) for title, tiles in bands]
     width = max(band.shape[1] for band in drawn)
     return np.concatenate([_padded(band, band.shape[0], width) for band in drawn])
 

@@ -24,7 +24,7 @@ class Kept:
 
 
 def read_journal(folder: Path) -> dict[str, Kept]:
-    """Return the last word on each video; a line that was cut short is no word."""
+    """Return the last word on each video; a line that was cut short, or is foreign, is no word."""
     kept: dict[str, Kept] = {}
     try:
         lines = (folder / NAME).read_bytes().splitlines()
@@ -33,10 +33,9 @@ def read_journal(folder: Path) -> dict[str, Kept]:
     for line in lines:
         try:
             word = json.loads(line)
-        except ValueError:
+            kept[word["name"]] = Kept(**{key: word[key] for key in Kept.__slots__})
+        except (ValueError, TypeError, KeyError):
             continue
-        name = word.pop("name")
-        kept[name] = Kept(**word)
     return kept
 
 

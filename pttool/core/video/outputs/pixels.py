@@ -4,6 +4,9 @@ import numpy as np
 
 from pttool.core.video.opencv import load_cv2
 from pttool.core.video.types import Rgb
+from pttool.errors import InputError
+
+LONGEST_JPEG = 65500  # JPEG_MAX_DIMENSION of libjpeg's jmorecfg.h
 
 
 def with_short_side(rgb: Rgb, length: int | None) -> Rgb:
@@ -28,8 +31,17 @@ def resized(rgb: Rgb, width: int, height: int) -> Rgb:
 
 
 def encoded(rgb: Rgb, suffix: str, quality: int = 95) -> bytes:
-    """Return a picture (H, W, 3) as the bytes of a file; `suffix` is .jpg or .png."""
+    """Return a picture (H, W, 3) as the bytes of a file; `suffix` is .jpg or .png.
+
+    Raises InputError for one that is too large for it.
+    """
     cv2 = load_cv2()
+    height, width = rgb.shape[:2]
+    if suffix == ".jpg" and max(height, width) > LONGEST_JPEG:
+        raise InputError(
+            f"a picture of {width}x{height} pixels is too large for JPEG",
+            f"it holds {LONGEST_JPEG} a side: write .png, or make it smaller",
+        )
     options = [cv2.IMWRITE_JPEG_QUALITY, quality] if suffix == ".jpg" else []
     _, content = cv2.imencode(
         suffix, cv2.cvtColor(np.ascontiguousarray(rgb), cv2.COLOR_RGB2BGR), options

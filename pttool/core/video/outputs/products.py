@@ -7,14 +7,14 @@ from pathlib import Path
 
 from pttool.core.files import check_writable, explained, written
 from pttool.core.video.opencv import load_cv2
-from pttool.core.video.outputs.contact_sheet import draw
+from pttool.core.video.outputs.contact_sheet import MOST_TILES, draw
 from pttool.core.video.outputs.manifest import write_manifest
 from pttool.core.video.outputs.pixels import encoded
 from pttool.core.video.outputs.saving import Saving, pictures_in
 from pttool.core.video.sampling.one_video import Outcome, Task
 from pttool.errors import UnavailableError, UsageError
 
-MOST_ON_A_SHEET = 50  # a JPEG has at most 65,535 lines
+MOST_ON_A_SHEET = 50
 SHEET_SUFFIXES = (".jpg", ".jpeg", ".png")
 
 
@@ -52,13 +52,7 @@ def check_products(tasks: Sequence[Task], products: Products) -> None:
         if path is not None and not _comes_with_frames(path, products.saving):
             check_writable(path, force=products.replaces, inputs=inputs)
     if products.sheet is not None:
-        if products.sheet.suffix.lower() not in SHEET_SUFFIXES:
-            raise UsageError(f"{products.sheet}: is no picture", "end it in .jpg or .png")
-        if len(tasks) > MOST_ON_A_SHEET:
-            raise UsageError(
-                f"--sheet shows {MOST_ON_A_SHEET} videos, not {len(tasks)}",
-                "name fewer, or leave out --sheet",
-            )
+        _check_sheet(products.sheet, tasks, products.manifest)
     _load_libraries(products)
 
 
@@ -100,6 +94,24 @@ def _check_frames(task: Task, saving: Saving, *, replaces: bool) -> None:
     if in_the_way and not replaces:
         raise UsageError(
             f"{target}: already exists", "--resume keeps what is complete, --force replaces it"
+        )
+
+
+def _check_sheet(sheet: Path, tasks: Sequence[Task], manifest: Path | None) -> None:
+    if sheet.suffix.lower() not in SHEET_SUFFIXES:
+        raise UsageError(f"{sheet}: is no picture", "end it in .jpg or .png")
+    if manifest is not None and sheet.resolve() == manifest.resolve():
+        raise UsageError(f"{sheet}: is the manifest and the sheet", "give each its own name")
+    if len(tasks) > MOST_ON_A_SHEET:
+        raise UsageError(
+            f"--sheet shows {MOST_ON_A_SHEET} videos, not {len(tasks)}",
+            "name fewer, or leave out --sheet",
+        )
+    tiles = sum(task.sampling.count for task in tasks)
+    if tiles > MOST_TILES:
+        raise UsageError(
+            f"--sheet shows {MOST_TILES} frames, not {tiles}",
+            "take fewer, or leave out --sheet",
         )
 
 
