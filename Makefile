@@ -45,6 +45,8 @@ bench: $(STAMP)  ## run the benchmarks
 	$(BIN)/python -m benchmarks.video
 	$(BIN)/python -m benchmarks.gpu
 	$(BIN)/python -m benchmarks.env
+	$(BIN)/python -m benchmarks.features
+	$(BIN)/python -m benchmarks.profile
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

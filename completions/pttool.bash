@@ -342,7 +342,7 @@ _pttool_describe() {
     commands=() arguments=() further='' options=()
     case $1 in
     pttool)
-        commands=(curve env recipes model ckpt eval video lr gpu)
+        commands=(curve env recipes model ckpt eval video features lr gpu profile)
         options=(
             --version -h --help
         )
@@ -585,6 +585,41 @@ _pttool_describe() {
             --output=@file --force --json --ndjson --csv --tsv --no-header -h --help
         )
         ;;
+    'pttool features')
+        commands=(extract layers merge)
+        options=(
+            -h --help
+        )
+        ;;
+    'pttool features extract')
+        arguments=(@model)
+        further=@file
+        options=(
+            -l=@nothing --layer=@nothing -o=@folder --output=@folder --part-size=@nothing
+            --overwrite --merge --format=npy,npz,safetensors,parquet --weights=@nothing
+            --seed=@nothing --kw=@nothing --trust-pickle --imagenet-val --files-from=@file -0
+            --null --frames=@nothing --no-exif --alpha=white,drop --root=@folder
+            --pool=none,gap,flatten,cls --dtype=f32,f16,bf16 --amp --channels-last --compile
+            --device=auto,cpu,cuda -b=@nothing --batch-size=@nothing --threads=@nothing
+            -j=@nothing --jobs=@nothing --decoders=@nothing --shard=@nothing --json --ndjson
+            --csv --tsv --no-header -h --help
+        )
+        ;;
+    'pttool features layers')
+        arguments=(@model)
+        options=(
+            -i=@nothing --input=@nothing --kw=@nothing --weights=@nothing --trust-pickle
+            --device=meta,cpu,cuda --dtype=float32,float16,bfloat16,float64 --json --ndjson
+            --csv --tsv --no-header -o=@file --output=@file --force -h --help
+        )
+        ;;
+    'pttool features merge')
+        arguments=(@file)
+        options=(
+            --format=npy,npz,safetensors,parquet --json --ndjson --csv --tsv --no-header -h
+            --help
+        )
+        ;;
     'pttool lr')
         commands=(table plot)
         options=(
@@ -625,13 +660,13 @@ _pttool_describe() {
         ;;
     'pttool gpu pick')
         options=(
-            -n=@nothing --count=@nothing --min-free=@nothing --max-util=@nothing
+            -n=@nothing --count=@nothing --min-free=@nothing --max-util=@nothing --visible
             --format=uuid,index,export --json --ndjson --csv --tsv --no-header -h --help
         )
         ;;
     'pttool gpu wait')
         options=(
-            -n=@nothing --count=@nothing --min-free=@nothing --max-util=@nothing
+            -n=@nothing --count=@nothing --min-free=@nothing --max-util=@nothing --visible
             --timeout=@nothing --every=@nothing --format=uuid,index,export --json --ndjson --csv
             --tsv --no-header -h --help
         )
@@ -639,7 +674,7 @@ _pttool_describe() {
     'pttool gpu run')
         further=@nothing
         options=(
-            -n=@nothing --count=@nothing --min-free=@nothing --max-util=@nothing
+            -n=@nothing --count=@nothing --min-free=@nothing --max-util=@nothing --visible
             --timeout=@nothing -h --help
         )
         ;;
@@ -658,6 +693,26 @@ _pttool_describe() {
     'pttool gpu doctor')
         options=(
             --json --ndjson --csv --tsv --no-header -h --help
+        )
+        ;;
+    'pttool profile')
+        commands=(model)
+        arguments=(@file)
+        further=@file
+        options=(
+            -m --hz=@nothing --window=@nothing --windows=@nothing --shapes --memory
+            --top=@nothing --sort=self,total,calls,memory -q --quiet --json=@file --csv=@file
+            --html=@file --trace=@file --flame=@file --force -h --help
+        )
+        ;;
+    'pttool profile model')
+        arguments=(@model)
+        options=(
+            -i=@nothing --input=@nothing -b=@nothing --batch=@nothing --no-batch
+            --mode=eval,train --channels-last --compile --threads=@nothing --min-time=@nothing
+            --by=batch,module,op --shapes --kw=@nothing --weights=@nothing --trust-pickle
+            --device=meta,cpu,cuda --dtype=float32,float16,bfloat16,float64 --json --ndjson
+            --csv --tsv --no-header -o=@file --output=@file --force -h --help
         )
         ;;
     esac
@@ -688,13 +743,14 @@ _pttool() {
         _pttool_takes "${lead%=}" && _pttool_offer "$kind"
     elif [[ ! $only_arguments && $word == -* ]]; then
         _pttool_offer "${options[*]%%=*}"
-    elif ((${#commands[@]})); then
-        ((count)) || _pttool_offer "${commands[*]}"
+    elif ((${#commands[@]} && ! count)); then
+        _pttool_offer "${commands[*]}"
+        _pttool_offer "${arguments[0]-@nothing}"
     elif ((count < ${#arguments[@]})); then
         _pttool_offer "${arguments[count]}"
     elif [[ $further || $only_arguments ]]; then
         _pttool_offer "$further"
-    else
+    elif ((! ${#commands[@]})); then
         _pttool_offer "${options[*]%%=*}"
     fi
 
@@ -735,7 +791,7 @@ _pttool_pass() {
         only_arguments=yes
     elif [[ $1 == -?* ]]; then
         ! _pttool_takes "$1" || expected=$kind
-    elif [[ " ${commands[*]} " == *" $1 "* ]]; then
+    elif ((! count)) && [[ " ${commands[*]} " == *" $1 "* ]]; then
         command+=" $1"
         _pttool_describe "$command"
     else

@@ -353,8 +353,10 @@ function __pttool_describe --no-scope-shadowing
                 'ckpt  Read, repair and judge checkpoints without running them' \
                 'eval  Precision, recall, F1 and more from saved predictions' \
                 'video  Look into videos, and take from them the frames that a full decode would give' \
+                'features  What layers of a model give for pictures, bit for bit, at the speed of the model' \
                 'lr  The learning rate at every epoch or step, from torch\'s own schedulers' \
-                'gpu  See, pick, wait for, free and reset GPUs, and say why there is none'
+                'gpu  See, pick, wait for, free and reset GPUs, and say why there is none' \
+                'profile  Run a script as Python does, unchanged, and say in words where its time goes'
             set options \
                 '--version  Print the version and exit' \
                 '-h  Show the help and exit' \
@@ -935,6 +937,89 @@ function __pttool_describe --no-scope-shadowing
                 '--no-header  Leave out the header, and the footer of a table' \
                 '-h  Show the help and exit' \
                 '--help  Show the help and exit'
+        case 'pttool features'
+            set commands \
+                'extract  Write what layers give for each picture: an array for each layer, a row for each picture' \
+                'layers  List the layers of a model: what each gives for a picture, and how often it is called' \
+                'merge  Join the parts of a folder, once all of them are there'
+            set options \
+                '-h  Show the help and exit' \
+                '--help  Show the help and exit'
+        case 'pttool features extract'
+            set arguments '@model'
+            set further '@file'
+            set options \
+                '-l=@nothing  Layers to take: names, globs, NAME:CALL, NAME[KEY], or as in papers (relu5_3); repeatable' \
+                '--layer=@nothing  Layers to take: names, globs, NAME:CALL, NAME[KEY], or as in papers (relu5_3); repeatable' \
+                '-o=@folder  The folder to write to, or to go on with' \
+                '--output=@folder  The folder to write to, or to go on with' \
+                '--part-size=@nothing  Pictures in a part; by default some batches' \
+                '--overwrite  Begin anew where DIR has another configuration' \
+                '--merge  Join the parts of each layer: LAYER.npy' \
+                '--format=npy,npz,safetensors,parquet  Join the parts into files of this kind' \
+                '--weights=@nothing  Published weights, a file of them, or random ones' \
+                '--seed=@nothing  Seed of random weights' \
+                '--kw=@nothing  An argument for the class or function, as a Python literal; repeatable' \
+                '--trust-pickle  Load a whole pickled model, which can run any code' \
+                '--imagenet-val  Resize to 256, crop 224, normalize, instead of what the weights came with' \
+                '--files-from=@file  Read names of files from FILE too, one a line; - is standard input' \
+                '-0  Names in FILE end in NUL, as find -print0 writes them' \
+                '--null  Names in FILE end in NUL, as find -print0 writes them' \
+                '--frames=@nothing  Take K frames of each video, as `video sample-tsn` does' \
+                '--no-exif  Leave pictures as stored, not turned as EXIF says' \
+                '--alpha=white,drop  Transparent pixels: over white, or as the colour stored' \
+                '--root=@folder  Give ids relative to DIR; by default to the folder given or, for several paths, to the working folder or the one that all are in' \
+                '--pool=none,gap,flatten,cls  Keep the mean over space or tokens, a flat row, or token 0' \
+                '--dtype=f32,f16,bf16  The type that the model runs in' \
+                '--amp  Run under autocast' \
+                '--channels-last  Lay pictures out as N,H,W,C in memory' \
+                '--compile  Run through torch.compile' \
+                '--device=auto,cpu,cuda  Where to run; auto is CUDA where there is a GPU' \
+                '-b=@nothing  Pictures in a batch' \
+                '--batch-size=@nothing  Pictures in a batch' \
+                '--threads=@nothing  Threads of the model in each process' \
+                '-j=@nothing  Processes; by default one for each CPU granted, or for each GPU' \
+                '--jobs=@nothing  Processes; by default one for each CPU granted, or for each GPU' \
+                '--decoders=@nothing  Threads of each process that read ahead' \
+                '--shard=@nothing  Make part k only if k mod N is I, from 0, as for an array of jobs' \
+                '--json  Write one JSON document' \
+                '--ndjson  Write one JSON object per row' \
+                '--csv  Write the rows as CSV' \
+                '--tsv  Write the rows as TSV' \
+                '--no-header  Leave out the header, and the footer of a table' \
+                '-h  Show the help and exit' \
+                '--help  Show the help and exit'
+        case 'pttool features layers'
+            set arguments '@model'
+            set options \
+                '-i=@nothing  Shape of a picture, C,H,W, for a model without one of its own' \
+                '--input=@nothing  Shape of a picture, C,H,W, for a model without one of its own' \
+                '--kw=@nothing  An argument for the class or function, as a Python literal; repeatable' \
+                '--weights=@nothing  Build as for this published entry (IMAGENET1K_V1, DEFAULT), without its values' \
+                '--trust-pickle  Load a whole pickled model, which can run any code' \
+                '--device=meta,cpu,cuda  Where to build and run it; meta takes no memory for weights' \
+                '--dtype=float32,float16,bfloat16,float64  Floating-point type of the model' \
+                '--json  Write one JSON document' \
+                '--ndjson  Write one JSON object per row' \
+                '--csv  Write the rows as CSV' \
+                '--tsv  Write the rows as TSV' \
+                '--no-header  Leave out the header, and the footer of a table' \
+                '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt' \
+                '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt' \
+                '--force  Replace FILE if it exists' \
+                '-h  Show the help and exit' \
+                '--help  Show the help and exit'
+        case 'pttool features merge'
+            set arguments '@file'
+            set options \
+                '--format=npy,npz,safetensors,parquet  A file for each layer (npy), or one for all of them' \
+                '--json  Write one JSON document' \
+                '--ndjson  Write one JSON object per row' \
+                '--csv  Write the rows as CSV' \
+                '--tsv  Write the rows as TSV' \
+                '--no-header  Leave out the header, and the footer of a table' \
+                '-h  Show the help and exit' \
+                '--help  Show the help and exit'
         case 'pttool lr'
             set commands \
                 'table  List the learning rate that each epoch or step is made with, counted from 0' \
@@ -991,8 +1076,8 @@ function __pttool_describe --no-scope-shadowing
                 '--help  Show the help and exit'
         case 'pttool gpu info'
             set options \
-                '-i=@nothing  These GPUs: indices as 0,2, or UUIDs; repeatable' \
-                '--gpu=@nothing  These GPUs: indices as 0,2, or UUIDs; repeatable' \
+                '-i=@nothing  These GPUs: indices as 0,2, or UUIDs, also of MIG instances; repeatable' \
+                '--gpu=@nothing  These GPUs: indices as 0,2, or UUIDs, also of MIG instances; repeatable' \
                 '--visible  Only what CUDA_VISIBLE_DEVICES lets through, in its order' \
                 '--watch=@nothing  Show again every S seconds; in a pipe, as NDJSON' \
                 '--torch  Ask torch, in a process of its own, what it sees' \
@@ -1008,8 +1093,8 @@ function __pttool_describe --no-scope-shadowing
                 '--help  Show the help and exit'
         case 'pttool gpu ps'
             set options \
-                '-i=@nothing  These GPUs: indices as 0,2, or UUIDs; repeatable' \
-                '--gpu=@nothing  These GPUs: indices as 0,2, or UUIDs; repeatable' \
+                '-i=@nothing  These GPUs: indices as 0,2, or UUIDs, also of MIG instances; repeatable' \
+                '--gpu=@nothing  These GPUs: indices as 0,2, or UUIDs, also of MIG instances; repeatable' \
                 '--json  Write one JSON document' \
                 '--ndjson  Write one JSON object per row' \
                 '--csv  Write the rows as CSV' \
@@ -1026,6 +1111,7 @@ function __pttool_describe --no-scope-shadowing
                 '--count=@nothing  How many GPUs: all or none' \
                 '--min-free=@nothing  Free memory that will do, as 20GiB or 20GB, whoever else computes there' \
                 '--max-util=@nothing  Most utilization in percent; 10 if not given, and unknown will then do' \
+                '--visible  Only GPUs that CUDA_VISIBLE_DEVICES lets through' \
                 '--format=uuid,index,export  UUIDs, indices by PCI bus, or a line that exports the UUIDs' \
                 '--json  Write one JSON document' \
                 '--ndjson  Write one JSON object per row' \
@@ -1040,6 +1126,7 @@ function __pttool_describe --no-scope-shadowing
                 '--count=@nothing  How many GPUs: all or none' \
                 '--min-free=@nothing  Free memory that will do, as 20GiB or 20GB, whoever else computes there' \
                 '--max-util=@nothing  Most utilization in percent; 10 if not given, and unknown will then do' \
+                '--visible  Only GPUs that CUDA_VISIBLE_DEVICES lets through' \
                 '--timeout=@nothing  Give up after S seconds' \
                 '--every=@nothing  Look every S seconds' \
                 '--format=uuid,index,export  UUIDs, indices by PCI bus, or a line that exports the UUIDs' \
@@ -1057,13 +1144,14 @@ function __pttool_describe --no-scope-shadowing
                 '--count=@nothing  How many GPUs: all or none' \
                 '--min-free=@nothing  Free memory that will do, as 20GiB or 20GB, whoever else computes there' \
                 '--max-util=@nothing  Most utilization in percent; 10 if not given, and unknown will then do' \
+                '--visible  Only GPUs that CUDA_VISIBLE_DEVICES lets through' \
                 '--timeout=@nothing  Give up after S seconds of waiting; 0 doesn\'t wait at all' \
                 '-h  Show the help and exit' \
                 '--help  Show the help and exit'
         case 'pttool gpu kill'
             set options \
-                '-i=@nothing  These GPUs: indices as 0,2, or UUIDs; repeatable' \
-                '--gpu=@nothing  These GPUs: indices as 0,2, or UUIDs; repeatable' \
+                '-i=@nothing  These GPUs: indices as 0,2, or UUIDs, also of MIG instances; repeatable' \
+                '--gpu=@nothing  These GPUs: indices as 0,2, or UUIDs, also of MIG instances; repeatable' \
                 '--pid=@nothing  Only this process on a GPU' \
                 '--hidden  Also who holds the device open without being listed' \
                 '--grace=@nothing  Seconds between SIGTERM and SIGKILL' \
@@ -1081,8 +1169,8 @@ function __pttool_describe --no-scope-shadowing
                 '--help  Show the help and exit'
         case 'pttool gpu reset'
             set options \
-                '-i=@nothing  These GPUs: indices as 0,2, or UUIDs; repeatable' \
-                '--gpu=@nothing  These GPUs: indices as 0,2, or UUIDs; repeatable' \
+                '-i=@nothing  These GPUs: indices as 0,2, or UUIDs, also of MIG instances; repeatable' \
+                '--gpu=@nothing  These GPUs: indices as 0,2, or UUIDs, also of MIG instances; repeatable' \
                 '--all  Every GPU of the machine' \
                 '--kill  End the processes on them first, and give MIG instances up' \
                 '--grace=@nothing  Seconds between SIGTERM and SIGKILL' \
@@ -1107,6 +1195,60 @@ function __pttool_describe --no-scope-shadowing
                 '--no-header  Leave out the header, and the footer of a table' \
                 '-h  Show the help and exit' \
                 '--help  Show the help and exit'
+        case 'pttool profile'
+            set commands \
+                'model  Time a model at each batch size: latency, throughput, memory, its slowest modules and ops'
+            set arguments '@file'
+            set further '@file'
+            set options \
+                '-m  SCRIPT is a module, as for python -m' \
+                '--hz=@nothing  Samples a second; 0: none' \
+                '--window=@nothing  Steps to skip, and then to record ops in' \
+                '--windows=@nothing  How many windows, of SKIP:STEPS; 0: no ops' \
+                '--shapes  A row for each op and shapes of its inputs' \
+                '--memory  What each op allocates' \
+                '--top=@nothing  Rows of each table shown' \
+                '--sort=self,total,calls,memory  What the ops are sorted by' \
+                '-q  No report on stderr, only the files' \
+                '--quiet  No report on stderr, only the files' \
+                '--json=@file  All that was found' \
+                '--csv=@file  The ops' \
+                '--html=@file  A page with pictures' \
+                '--trace=@file  The windows for https://ui.perfetto.dev: .json or .json.gz' \
+                '--flame=@file  A flame graph: .svg or .folded' \
+                '--force  Replace FILE if it exists' \
+                '-h  Show the help and exit' \
+                '--help  Show the help and exit'
+        case 'pttool profile model'
+            set arguments '@model'
+            set options \
+                '-i=@nothing  Shape of one input without the batch dimension; repeat it for several' \
+                '--input=@nothing  Shape of one input without the batch dimension; repeat it for several' \
+                '-b=@nothing  Batch sizes put before each shape' \
+                '--batch=@nothing  Batch sizes put before each shape' \
+                '--no-batch  Take the shapes as they are, without a batch dimension' \
+                '--mode=eval,train  A forward, or a forward and a backward in training mode' \
+                '--channels-last  Put weights and inputs into channels_last format' \
+                '--compile  Run it under torch.compile' \
+                '--threads=@nothing  Threads of an operator; torch\'s choice by default' \
+                '--min-time=@nothing  How long to time a batch size' \
+                '--by=batch,module,op  A row per batch size, or per module or op' \
+                '--shapes  Tell ops with inputs of other shapes apart' \
+                '--kw=@nothing  An argument for the class or function, as a Python literal; repeatable' \
+                '--weights=@nothing  Build as for this published entry (IMAGENET1K_V1, DEFAULT), without its values' \
+                '--trust-pickle  Load a whole pickled model, which can run any code' \
+                '--device=meta,cpu,cuda  Where to run it: cpu or cuda' \
+                '--dtype=float32,float16,bfloat16,float64  Floating-point type of the model' \
+                '--json  Write one JSON document' \
+                '--ndjson  Write one JSON object per row' \
+                '--csv  Write the rows as CSV' \
+                '--tsv  Write the rows as TSV' \
+                '--no-header  Leave out the header, and the footer of a table' \
+                '-o=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt' \
+                '--output=@file  Write to FILE: .json, .ndjson, .csv, .tsv or .txt' \
+                '--force  Replace FILE if it exists' \
+                '-h  Show the help and exit' \
+                '--help  Show the help and exit'
     end
 end
 
@@ -1129,7 +1271,7 @@ function __pttool_complete
             set only_arguments yes
         else if string match -qr -- '^-.' $word
             set expected (__pttool_taken $word $options)
-        else if contains -- $word (string replace -r '  .*' '' $commands)
+        else if test $given -eq 0; and contains -- $word (string replace -r '  .*' '' $commands)
             set command "$command $word"
             __pttool_describe
         else
@@ -1145,13 +1287,14 @@ function __pttool_complete
         __pttool_offer (__pttool_taken $parts[1] $options)[1] $parts[1]= "$parts[2]"
     else if test $only_arguments = no; and string match -q -- '-*' "$token"
         string replace -r -- '^([^ =]+)\S*  ' '$1\t' $options
-    else if set -q commands[1]
-        test $given -eq 0; and string replace '  ' \t $commands
+    else if set -q commands[1]; and test $given -eq 0
+        string replace '  ' \t $commands
+        __pttool_offer "$arguments[1]" '' "$token"
     else if test $given -lt (count $arguments)
         __pttool_offer $arguments[(math $given + 1)] '' "$token"
     else if set -q further[1]
         __pttool_offer $further '' "$token"
-    else if test $only_arguments = no; and test -z "$token"
+    else if test $only_arguments = no; and test -z "$token"; and not set -q commands[1]
         string replace -r -- '^([^ =]+)\S*  ' '$1\t' $options
     end
 end

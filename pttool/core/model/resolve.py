@@ -119,7 +119,7 @@ def resolve(
 def check_device(device: str) -> None:
     """Raise UnavailableError when the device is not here."""
     if device == "cuda" and not torch.cuda.is_available():
-        raise UnavailableError("no CUDA device is usable here", "leave --device out to use meta")
+        raise UnavailableError("no CUDA device is usable here", "leave --device out")
 
 
 def _published(
