@@ -61,8 +61,8 @@ class VideoFile:
     @property
     def shortfall(self) -> str | None:
         """How many of the frames that the file claims can be read, if not all, as far as known."""
-        readable, packets, header = len(self.index), self.packets, self.source.stream.frames
-        count = len(packets.pts)
+        readable, packets = len(self.index), self.packets
+        count, header = len(packets.pts), 0 if self._reaches_its_end else self.source.stream.frames
         claimed = max(header, count) - len(packets.hidden)
         is_truncated = packets.cut or header > count
         # A decoder that is content makes fewer frames than packets of fields, two to a frame.
@@ -71,6 +71,16 @@ class VideoFile:
             return None
         said = f"{readable} of the {claimed} frames that the file claims can be read"
         return f"truncated: {said}" if is_truncated else said
+
+    @property
+    def _reaches_its_end(self) -> bool:
+        """Whether its packets last as long as its header says: AVI's counts empty ones too."""
+        last, length = self.packets.last_pts, self.source.stream.duration
+        if last is None or length is None:
+            return False
+        return last + (self.packets.last_duration or 0) >= length + (
+            self.source.stream.start_time or 0
+        )
 
     @property
     def damage(self) -> str | None:

@@ -155,7 +155,7 @@ def _of_clock(clock: Timing) -> dict[str, Any]:
 
 def _header_rates(source: Input) -> list[Fraction]:
     """Return the rates that the header tells: the mean one, and that of which all are multiples."""
-    rates = (source.stream.average_rate, source.stream.guessed_rate, source.stream.base_rate)
+    rates = (source.stream.guessed_rate, source.stream.average_rate, source.stream.base_rate)
     return [rate for rate in rates if rate]
 
 

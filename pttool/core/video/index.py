@@ -24,12 +24,14 @@ class Decoded:
     """What a full sequential decode gave.
 
     `failures` are the places of the packets that couldn't be decoded, the last of those that could
-    is at `last_place`; `damaged` are the numbers of the frames that the decoder patched up. `first`
+    is at `last_place`; of them, `empty` hold nothing, as Theora's that repeat the frame before, and
+    are no damage. `damaged` are the numbers of the frames that the decoder patched up. `first`
     is the first frame; `end_pts` that of the last packet, which may be cut short.
     """
 
     index: FrameIndex
     failures: tuple[int, ...]
+    empty: frozenset[int]
     damaged: tuple[int, ...]
     first: VideoFrame
     last_place: int
@@ -38,7 +40,8 @@ class Decoded:
     @property
     def damage(self) -> str | None:
         """What is damaged before the end of the file, if anything is."""
-        lost = [place for place in self.failures if place < self.last_place]
+        broken = [place for place in self.failures if place not in self.empty]
+        lost = [place for place in broken if place < self.last_place]
         patched = [number for number in self.damaged if self.index.pts[number] != self.end_pts]
         said = []
         if lost:
@@ -94,6 +97,7 @@ def decoded(path: Path) -> Decoded:
     """Decode all of a file. Raises InputError where that gives no frame."""
     pts: list[int | None] = []
     keyframes, damaged, failures = [], [], []
+    empty: set[int] = set()
     first: VideoFrame | None = None
     last_place, end_pts = -1, None
     with opened(path) as source:
@@ -104,6 +108,8 @@ def decoded(path: Path) -> Decoded:
             frames = frames_of(packet)
             if frames is None:
                 failures.append(place)
+                if not packet.size:
+                    empty.add(place)
                 continue
             last_place = place if packet.size else last_place
             for number, frame in enumerate(frames, len(pts)):
@@ -118,7 +124,9 @@ def decoded(path: Path) -> Decoded:
             f"{path}: none of its frames can be decoded", "download or copy the file again"
         )
     index = FrameIndex(tuple(pts), time_base, tuple(keyframes), "decoded")
-    return Decoded(index, tuple(failures), tuple(damaged), first, last_place, end_pts)
+    return Decoded(
+        index, tuple(failures), frozenset(empty), tuple(damaged), first, last_place, end_pts
+    )
 
 
 def every_frame(source: Input) -> Iterator[VideoFrame | None]:

@@ -5,6 +5,7 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import av
@@ -142,7 +143,7 @@ def _video_stream(path: Path, container: InputContainer) -> VideoStream:
         raise InputError(
             f"{path}: not a video: a playlist ({name})", "name the files that it names"
         )
-    if found and _is_image(name):
+    if found and _is_image(name) and not _has_several(path):
         raise InputError(
             f"{path}: not a video: a still image", "give the folder of an image sequence"
         )
@@ -158,6 +159,16 @@ def _video_stream(path: Path, container: InputContainer) -> VideoStream:
         )
     stream.codec_context.thread_count = 1
     return stream
+
+
+def _has_several(path: Path) -> bool:
+    """Whether there is a second picture in a file of pictures, as in raw MJPEG."""
+    with _container(path) as container:
+        packets = (packet for packet in container.demux(video=0) if packet.size)
+        try:
+            return len(list(islice(packets, 2))) == 2
+        except av.FFmpegError:
+            return False
 
 
 def _is_image(format_name: str) -> bool:

@@ -11,7 +11,7 @@ import av
 from av.video.frame import VideoFrame
 
 from pttool.core.natural_order import natural
-from pttool.core.video.types import FrameIndex, Picture, UnreadableFrameError
+from pttool.core.video.types import FrameIndex, Picture, Source, UnreadableFrameError
 from pttool.core.video.upright import rgb_of
 from pttool.errors import InputError
 
@@ -19,6 +19,11 @@ SUFFIXES = frozenset({
     ".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".dpx", ".exr",
     ".jp2",
 })  # fmt: skip
+# JPEG, PNG, BMP, WebP, TIFF, PNM, DPX, OpenEXR, JPEG 2000.
+BEGINNINGS = (
+    b"\xff\xd8", b"\x89PNG", b"BM", b"RIFF", b"II*\0", b"MM\0*", b"P", b"SDPX", b"XPDS",
+    b"v/1\x01", b"\0\0\0\x0cjP", b"\xffO\xffQ",
+)  # fmt: skip
 NUMBER = re.compile(r"%(?:0(\d+))?d")
 # What ffmpeg assumes of image sequences too.
 ASSUMED_FPS = Fraction(25)
@@ -47,6 +52,11 @@ def images_of(path: Path) -> tuple[Path, ...] | None:
     return tuple(images)
 
 
+def is_pattern(name: str) -> bool:
+    """Whether a name, if no file has it, stands for images."""
+    return _pattern(name) is not None
+
+
 def _pattern(name: str) -> Callable[[str], object] | None:
     """Return what tells whether a name fits a pattern, or None if this is none."""
     number = NUMBER.search(name)
@@ -71,8 +81,10 @@ class ImageSequence:
     def __init__(self, path: Path, images: Sequence[Path], *, rotate: bool = True) -> None:
         self.path = path
         self.images = tuple(images)
-        self.index = _index(len(images))
+        self.index = _index(len(images), "packets")
         self._rotate = rotate
+        if not all(map(_begins_as_an_image, self.images)):
+            self.decoded_index()
 
     def first(self) -> tuple[str, VideoFrame]:
         """Return the first frame, and its codec. Raises InputError if none can be decoded."""
@@ -93,7 +105,7 @@ class ImageSequence:
         if len(readable) < len(self.images):
             self.shortfall = f"{len(readable)} of {len(self.images)} images can be read"
         self.images = readable
-        self.index = _index(len(readable))
+        self.index = _index(len(readable), "decoded")
         return self.index
 
     def _readable(self) -> Iterator[tuple[Path, str, VideoFrame]]:
@@ -109,9 +121,17 @@ class ImageSequence:
             )
 
 
-def _index(count: int) -> FrameIndex:
+def _index(count: int, source: Source) -> FrameIndex:
     every = tuple(range(count))
-    return FrameIndex(every, 1 / ASSUMED_FPS, every, "packets")
+    return FrameIndex(every, 1 / ASSUMED_FPS, every, source)
+
+
+def _begins_as_an_image(image: Path) -> bool:
+    try:
+        with image.open("rb") as stream:
+            return stream.read(8).startswith(BEGINNINGS)
+    except OSError:
+        return False
 
 
 def _decoded(image: Path) -> tuple[str, VideoFrame] | None:

@@ -1,5 +1,6 @@
 """What `info` tells of videos beside how many frames they have, which test_torture.py checks."""
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from pttool.core.video.info import info
 from pttool.errors import InputError, UsageError
 from tests.core.video.conftest import Torture
+from tests.core.video.encoding import X264, Film, encode
 
 
 def _facts(path: Path, *, fast: bool = False, decode: bool = False) -> dict[str, Any]:
@@ -116,3 +118,14 @@ def test_a_file_that_is_no_video_does_not_stop_the_others(torture: Torture, tmp_
         f"{empty}: empty file",
         f"{text}: not a video: text",
     )
+
+
+def test_avi_counts_empty_slots_that_are_no_frames(tmp_path: Path) -> None:
+    """AVI has one slot each tick, and packets of a finer clock leave slots between them empty."""
+    path = tmp_path / "slots.avi"
+    film = Film(rate=Fraction(50), ticks=range(0, 80, 2), options={**X264, "bf": "0"})
+    encode(path, film)
+    row = _facts(path)
+    assert (row["frames"], row["fps"]) == (40, 25.0)
+    assert row["frames_header"] > 40
+    assert not any("truncated" in warning for warning in row["warnings"])

@@ -109,6 +109,7 @@ def test_videos_of_one_name_do_not_collide(clip: Make) -> None:
 
 def test_names_are_relative_to_the_root(tmp_path: Path) -> None:
     root, other = tmp_path / "data", tmp_path / "other"
+    root.mkdir()
     paths = [
         root / "x/a.mp4",
         root / "x/../a.mp4",
@@ -201,3 +202,60 @@ def test_what_can_not_be_stacked_leaves_nothing(clip: Make) -> None:
     with pytest.raises(InputError, match="can't be stacked"):
         sample_tsn([Path("seq/a")], Sampling(2), Products(Saving(Path("out"), "npy")))
     assert not Path("out").exists()
+
+
+def _images(folder: Path, count: int = 5) -> list[Path]:
+    folder.mkdir(parents=True)
+    paths = [folder / f"img_{number:05d}.jpg" for number in range(1, count + 1)]
+    for number, path in enumerate(paths):
+        cv2.imwrite(str(path), np.full((16, 16, 3), 40 * number, np.uint8))
+    return paths
+
+
+@pytest.mark.parametrize("pattern", ["shot/*.jpg", "shot/img_%05d.jpg", "shot"])
+@pytest.mark.parametrize("how", ["resume", "force"])
+def test_images_that_are_the_input_are_never_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, how: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    paths = _images(Path("shot"))
+    before = [path.read_bytes() for path in paths]
+    products = Products(Saving(Path()), resume=how == "resume", force=how == "force")
+    with pytest.raises(UsageError, match="is an input"):
+        sample_tsn([Path(pattern)], Sampling(2), products)
+    assert [path.read_bytes() for path in paths] == before
+
+
+def test_pictures_of_others_are_replaced_by_force_alone(clip: Make) -> None:
+    paths = _images(Path("out/b"))
+    video = clip("b.mp4")
+    with pytest.raises(UsageError, match="already exists"):
+        sample_tsn([video], Sampling(2), Products(Saving(Path("out")), resume=True))
+    assert all(path.exists() for path in paths)
+    sample_tsn([video], Sampling(2), Products(Saving(Path("out")), force=True))
+    assert _numbers("out/b") == [10, 30]
+
+
+def test_a_resumed_video_whose_place_has_changed_is_sampled_there(clip: Make) -> None:
+    products = Products(Saving(Path("out")), resume=True)
+    first, second = clip("b.mp4"), clip("b.mkv")
+    sample_tsn([first], Sampling(2), products)
+    report = sample_tsn([first, second], Sampling(2), products)
+    assert [item["output"] for item in report.items] == ["b.mp4", "b.mkv"]
+    assert _numbers("out/b.mp4") == [10, 30]
+
+
+def test_a_sequence_with_junk_counts_what_can_be_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    paths = _images(Path("shot"))
+    paths[1].write_bytes(b"junk")
+    paths[3].write_bytes(b"")
+    (item,) = sample_tsn([Path("shot")], Sampling(3)).items
+    assert (item["n"], item["indices"]) == (3, [0, 1, 2])
+
+
+def test_a_root_that_is_not_there_is_refused(clip: Make) -> None:
+    with pytest.raises(UsageError, match="is no folder"):
+        sample_tsn([clip("b.mp4")], Sampling(2), root=Path("typo"))

@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import av
+import cv2
 import numpy as np
 from av.audio.stream import AudioStream
 from av.stream import Disposition
 
 from tests.core.video.barcode import draw
 from tests.core.video.encoding import Film, add_film, encoded, packets
-from tests.core.video.kinds import Kind, film
+from tests.core.video.kinds import Kind, film, written
 from tests.core.video.torture_codecs import FINE, H264, HEVC, MPEG4, VP9
 
 COVER = Film("mjpeg", {}, numbers=[9999], pix_fmt="yuvj420p", size=(320, 320))
@@ -69,7 +70,14 @@ def _made(*films: Film, sound: bool = False) -> Kind:
     return Kind(lambda path: together(path, films, sound=sound))
 
 
+def _joined_pngs() -> bytes:
+    """Return PNG files one behind the other, as `ffmpeg -f image2pipe` writes them."""
+    pngs = [cv2.imencode(".png", draw(number, *H264.size))[1] for number in range(12)]
+    return b"".join(png.tobytes() for png in pngs)
+
+
 KINDS: dict[str, Kind] = {
+    "joined.bin": written(_joined_pngs, range(12)),
     "cover_first.mp4": _made(COVER, H264),
     "cover_last.mp4": _made(H264, COVER),
     "cover.mkv": Kind(_attached),

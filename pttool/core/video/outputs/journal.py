@@ -1,7 +1,9 @@
 """What an output folder is known to hold, so that an interrupted sampling can go on."""
 
+import contextlib
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,17 +28,20 @@ class Kept:
 def read_journal(folder: Path) -> dict[str, Kept]:
     """Return the last word on each video; a line that was cut short, or is foreign, is no word."""
     kept: dict[str, Kept] = {}
-    try:
-        lines = (folder / NAME).read_bytes().splitlines()
-    except OSError:
-        return kept
-    for line in lines:
-        try:
-            word = json.loads(line)
+    for word in _words(folder):
+        with contextlib.suppress(TypeError, KeyError):
             kept[word["name"]] = Kept(**{key: word[key] for key in Kept.__slots__})
-        except (ValueError, TypeError, KeyError):
-            continue
     return kept
+
+
+def claim(folder: Path, output: str) -> None:
+    """Append that `output` is about to be put in place: what lies there from then on is ours."""
+    _append(folder, {"claims": output})
+
+
+def claimed(folder: Path) -> set[str]:
+    """Return every output that was put, or begun to be put, into a folder."""
+    return {word["claims"] for word in _words(folder) if isinstance(word.get("claims"), str)}
 
 
 def remember(folder: Path, name: str, kept: Kept) -> None:
@@ -48,10 +53,26 @@ def remember(folder: Path, name: str, kept: Kept) -> None:
         "outputs": kept.outputs,
         "entry": kept.entry,
     }
+    _append(folder, word)
+
+
+def _append(folder: Path, word: dict[str, Any]) -> None:
     # It begins with a new line: what a kill has left of the line before ends there.
     line = ("\n" + json.dumps(word) + "\n").encode("ascii")
     with writing(folder), (folder / NAME).open("ab", buffering=0) as stream:
         stream.write(line)
+
+
+def _words(folder: Path) -> Iterator[dict[str, Any]]:
+    try:
+        lines = (folder / NAME).read_bytes().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            word = json.loads(line)
+            if isinstance(word, dict):
+                yield word
 
 
 def is_complete(folder: Path, kept: Kept, made_with: dict[str, Any], source: Path) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from pttool.core.files import check_writable, explained, written
 from pttool.core.video.opencv import load_cv2
 from pttool.core.video.outputs.contact_sheet import MOST_TILES, draw
+from pttool.core.video.outputs.journal import claimed
 from pttool.core.video.outputs.manifest import write_manifest
 from pttool.core.video.outputs.pixels import encoded
 from pttool.core.video.outputs.saving import Saving, pictures_in
@@ -46,8 +47,9 @@ def check_products(tasks: Sequence[Task], products: Products) -> None:
     inputs = [task.source.path for task in tasks]
     if products.saving is not None:
         _check_folder(products.saving.folder)
+        ours = claimed(products.saving.folder) if products.resume else set()
         for task in tasks:
-            _check_frames(task, products.saving, replaces=products.replaces)
+            _check_frames(task, products.saving, replaces=products.force or task.output in ours)
     for path in (products.manifest, products.sheet):
         if path is not None and not _comes_with_frames(path, products.saving):
             check_writable(path, force=products.replaces, inputs=inputs)
@@ -84,7 +86,8 @@ def _check_frames(task: Task, saving: Saving, *, replaces: bool) -> None:
         if target.exists() and not target.is_dir():
             raise UsageError(f"{target}: is a file", "pictures go into a folder of that name")
         source = task.source.path
-        if source.is_dir() and target.exists() and target.samefile(source):
+        images = source if source.is_dir() else source.parent
+        if not source.is_file() and target.exists() and target.samefile(images):
             raise UsageError(f"{target}: is an input", "write to another folder")
         in_the_way = bool(pictures_in(target))
     else:
@@ -93,7 +96,8 @@ def _check_frames(task: Task, saving: Saving, *, replaces: bool) -> None:
         in_the_way = target.exists()
     if in_the_way and not replaces:
         raise UsageError(
-            f"{target}: already exists", "--resume keeps what is complete, --force replaces it"
+            f"{target}: already exists",
+            "--resume goes on with what it began, --force replaces what is there",
         )
 
 

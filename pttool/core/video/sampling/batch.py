@@ -93,10 +93,12 @@ def _complete_ones(tasks: Sequence[Task], saving: Saving | None) -> dict[int, Ou
     for number, task in enumerate(tasks):
         kept = journal.get(task.source.name)
         made_with = _made_with(task, saving)
-        if kept is None or not is_complete(saving.folder, kept, made_with, task.source.path):
+        if kept is None or kept.entry.get("output") != task.output:
+            continue
+        if not is_complete(saving.folder, kept, made_with, task.source.path):
             continue
         if not (task.strict and kept.entry["warnings"]):
-            found[number] = Outcome({**kept.entry, "output": task.output}, kept.outputs)
+            found[number] = Outcome(kept.entry, kept.outputs)
     return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from pttool.core.video.sequences import is_pattern
 from pttool.errors import UsageError
 
 
@@ -26,8 +27,11 @@ def sources(paths: Sequence[Path], root: Path | None = None) -> list[Source]:
     """Return the videos in their order, each once.
 
     `root` is by default the working folder, or, where a video lies elsewhere, the folder that all
-    of them are in: a name says nothing of where a machine keeps its data.
+    of them are in: a name says nothing of where a machine keeps its data. Raises UsageError for a
+    root that is no folder.
     """
+    if root is not None and not root.is_dir():
+        raise UsageError(f"--root {root}: is no folder", "name the folder that the videos are in")
     base = _common_root(paths) if root is None else Path(os.path.abspath(root))
     named = [_source(path, base) for path in paths]
     return list({source.name: source for source in named}.values())
@@ -70,7 +74,7 @@ def _source(path: Path, base: Path) -> Source:
 
 def _stem(source: Source) -> str:
     """Return the relative path without its suffix; a pattern's is that of its folder."""
-    if any(character in source.path.name for character in "*?[") and not source.path.exists():
+    if not source.path.exists() and is_pattern(source.path.name):
         return _folder_name(source.path.parent, str(PurePosixPath(source.name).parent))
     if source.path.is_dir():  # dots in the name of a folder begin no suffix
         return _folder_name(source.path, source.name)

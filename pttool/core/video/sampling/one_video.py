@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pttool.core.video.decode import open_video
 from pttool.core.video.outputs.contact_sheet import Tile, tile
-from pttool.core.video.outputs.journal import Identity
+from pttool.core.video.outputs.journal import Identity, claim
 from pttool.core.video.outputs.manifest import Entry, failed, sampled
 from pttool.core.video.outputs.saving import PictureWriter, Saving, Writer
 from pttool.core.video.outputs.stacks import StackWriter
@@ -104,6 +104,13 @@ def _sampled(task: Task, video: Video) -> Outcome:
     return Outcome(entry, outputs, tiles)
 
 
+def _put_in_place(task: Task, writer: Writer) -> dict[str, Identity]:
+    assert task.saving is not None
+    assert task.output is not None
+    claim(task.saving.folder, task.output)
+    return writer.finish()
+
+
 def _decoded(
     task: Task, video: Video, indices: Sequence[int]
 ) -> tuple[dict[str, Identity], tuple[Tile, ...]]:
@@ -120,5 +127,5 @@ def _decoded(
                 writer.add(picture)
             if task.has_tiles:
                 tiles[picture.ordinal] = tile(picture, video.index.time_base)
-        outputs = {} if writer is None else writer.finish()
+        outputs = {} if writer is None else _put_in_place(task, writer)
     return outputs, tuple(tiles[index] for index in indices if task.has_tiles)
