@@ -5,10 +5,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Option
+from typer import Argument, BadParameter, Option
 
 from pttool.errors import UnavailableError, UsageError
 from pttool.output import Format, Output, choose_output, keep_stdout
@@ -55,6 +56,16 @@ Model = Annotated[
         show_default=False,
     ),
 ]
+
+A_DAY_S = 86_400
+
+
+def a_number(value: float | None) -> float | None:
+    """Refuse NaN, which every range lets through: it is neither below nor above anything."""
+    if value is not None and isnan(value):
+        raise BadParameter("nan is not a number.")
+    return value
+
 
 Force = Annotated[bool, Option("--force", help="Replace FILE if it exists.")]
 

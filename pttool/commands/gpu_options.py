@@ -1,14 +1,14 @@
 """The options of `pttool gpu`."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import BadParameter, Option
+from typer import Option
 
 from pttool.core.report import Report
 from pttool.data_formats import SCHEMA
+from pttool.options import A_DAY_S, a_number
 from pttool.output import Format, Output, emit, emit_document
 from pttool.values import json_text
 
@@ -25,7 +25,6 @@ Devices = Annotated[
         show_default=False,
     ),
 ]
-A_DAY_S = 86_400
 
 
 def seconds(flag: str, help: str, *, least: float = 0, most: float | None = A_DAY_S) -> Any:
@@ -33,14 +32,7 @@ def seconds(flag: str, help: str, *, least: float = 0, most: float | None = A_DA
 
     What the system is told to wait must be finite: it counts in 32 bits of milliseconds.
     """
-    return Option(flag, metavar="S", min=least, max=most, help=help, callback=_number)
-
-
-def _number(value: float | None) -> float | None:
-    """A range lets NaN through, which is neither below nor above anything."""
-    if value is not None and math.isnan(value):
-        raise BadParameter("nan is not a number of seconds.")
-    return value
+    return Option(flag, metavar="S", min=least, max=most, help=help, callback=a_number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,16 @@ from typer import Option
 from pttool.commands.progress import counting
 from pttool.core.profile.model_choices import By, parse_batches
 from pttool.errors import UsageError
-from pttool.options import BuildOptions, Device, InputOptions, Mode, Model, OutputOptions
+from pttool.options import (
+    A_DAY_S,
+    BuildOptions,
+    Device,
+    InputOptions,
+    Mode,
+    Model,
+    OutputOptions,
+    a_number,
+)
 from pttool.output import emit
 
 
@@ -63,7 +72,14 @@ class RunOptions:
     ] = None
     min_time: Annotated[
         float,
-        Option("--min-time", metavar="SECONDS", min=0, help="How long to time a batch size."),
+        Option(
+            "--min-time",
+            metavar="SECONDS",
+            min=0,
+            max=A_DAY_S,
+            help="How long to time a batch size.",
+            callback=a_number,
+        ),
     ] = 2.0
 
 

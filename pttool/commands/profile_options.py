@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from pttool.core.files import check_writable
 from pttool.errors import UsageError
-from pttool.options import Force
+from pttool.options import Force, a_number
 from pttool.output import Format, Output, save
 
 if TYPE_CHECKING:
@@ -50,7 +50,15 @@ class RecordingOptions:
     """What is recorded while the script runs."""
 
     hz: Annotated[
-        float, Option("--hz", metavar="N", min=0, max=1000, help="Samples a second; 0: none.")
+        float,
+        Option(
+            "--hz",
+            metavar="N",
+            min=0,
+            max=1000,
+            help="Samples a second; 0: none.",
+            callback=a_number,
+        ),
     ] = 100.0
     window: Annotated[
         str,

@@ -168,3 +168,10 @@ def test_refusals(pttool: Pttool, nets: Path, args: list[str], code: int, word: 
 def test_compiling_where_it_is_turned_off_is_refused(program: Program, nets: Path) -> None:
     args = ("profile", "model", "nets.py:Net", "-i", "4", *QUICK, "--compile")
     assert_refused(program(*args, env={"TORCH_COMPILE_DISABLE": "1"}), 4, "TORCH_COMPILE_DISABLE")
+
+
+def test_a_time_that_is_no_number_is_refused(pttool: Pttool) -> None:
+    done = pttool("profile", "model", "resnet18", "-i", "3,32,32", "--min-time", "nan")
+    assert_refused(done, 2, "nan")
+    done = pttool("profile", "--hz", "nan", "train.py")
+    assert_refused(done, 2, "nan")

@@ -9,6 +9,8 @@ BOUND = 0.2  # of the steady time waits
 NOTICEABLE = 0.1
 SLOW_COLLATE = 0.3  # of making a batch
 STARTUP = 0.1  # of the run
+# Of a fetch, so much CPU may keep more workers than cores from helping.
+CPU_NOTICED = 0.2
 MANY_PER_CORE = 4  # workers, which no machine is asked for lightly
 
 
@@ -119,7 +121,10 @@ def _workers(loader: Loader, cores: int) -> str:
 
 
 def _are_many(loader: Loader, cores: int) -> bool:
-    return (loader.workers_needed or 0) > MANY_PER_CORE * cores
+    """Whether the cores may be too few: on a busy machine CPU work looks like waiting."""
+    needed = loader.workers_needed or 0
+    computes = loader.cpu_fraction > CPU_NOTICED
+    return needed > (cores if computes else MANY_PER_CORE * cores)
 
 
 def _place(evidence: Evidence) -> str:
