@@ -10,6 +10,8 @@ from typing import Protocol
 
 import pytest
 
+# No test sees a GPU, not even torch in a process that another test has given the fake driver.
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
 PTTOOL = str(Path(sys.executable).with_name("pttool"))
 Completed = subprocess.CompletedProcess[str]
 

@@ -116,6 +116,7 @@ def machine_here(
     def become(text: str) -> dict[str, str]:
         environment = machine_environment(text)
         monkeypatch.setenv("FAKE_NVML", environment["FAKE_NVML"])
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         return environment
 
     return become
