@@ -95,7 +95,7 @@ def test_what_a_job_has_booked_is_not_picked(pttool_gpu: Gpu, machine_environmen
     scenario = machine([gpu(0)])
     job = subprocess.Popen(
         [PTTOOL, "gpu", "run", "--", "sh", "-c", "echo; read end"],
-        env={**os.environ, **machine_environment(scenario)},
+        env={**os.environ, **machine_environment(scenario), "CUDA_VISIBLE_DEVICES": "0"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
