@@ -113,7 +113,7 @@ def test_waiting_ends_as_soon_as_a_process_does(
     scenario = machine([gpu(0, procs=f"{job.pid}:1000")])
     waiting = subprocess.Popen(
         [PTTOOL, "gpu", "wait", "--every", "0.05"],
-        env={**os.environ, **machine_environment(scenario)},
+        env={**os.environ, **machine_environment(scenario), "CUDA_VISIBLE_DEVICES": "0"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

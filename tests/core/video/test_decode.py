@@ -95,7 +95,9 @@ def test_images_in_natural_order(torture: Torture) -> None:
 def test_an_image_that_is_none(torture: Torture, tmp_path: Path) -> None:
     for number in range(3):
         content = (torture("unpadded") / f"img_{number + 1}.jpg").read_bytes()
-        (tmp_path / f"{number}.jpg").write_bytes(content if number != 1 else b"\xff\xd8 is no image")
+        (tmp_path / f"{number}.jpg").write_bytes(
+            content if number != 1 else b"\xff\xd8 is no image"
+        )
     with open_video(tmp_path) as video:
         assert len(video.index) == 3
         with pytest.raises(UnreadableFrameError, match=r"1\.jpg"):
