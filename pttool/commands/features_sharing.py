@@ -1,7 +1,6 @@
 """The options of `pttool features` that share the work among processes and machines."""
 
 import os
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,15 +49,7 @@ class SharingOptions:
         """Return who does the work; raises UsageError for what is no shard."""
         from pttool.core.features.ranks import choose_shard
         from pttool.core.features.requests import Sharing
+        from pttool.core.processors import granted_cpus
 
         shard = choose_shard(self.shard, os.environ)
-        return Sharing(shard, self.jobs, self.decoders, _granted_cpus())
-
-
-def _granted_cpus() -> int:
-    """Return how many CPUs the process may use: those it may run on, at most its quota of time."""
-    from pttool.core.env.processors import cpu_quota
-
-    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    quota = cpu_quota()
-    return max(1, usable if quota is None else min(usable, round(quota)))
+        return Sharing(shard, self.jobs, self.decoders, granted_cpus())

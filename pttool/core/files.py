@@ -1,6 +1,7 @@
 """Write a file so that its final name holds all of it or nothing."""
 
 import contextlib
+import errno
 import os
 import shlex
 import stat
@@ -63,6 +64,18 @@ def complete_or_absent(path: Path, like: Path | None = None) -> Iterator[BinaryI
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
         raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Return once the names in a folder are on the disk. Raises OSError."""
+    file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # nothing to sync on this file system
+            raise
+    finally:
+        os.close(file)
 
 
 @contextlib.contextmanager

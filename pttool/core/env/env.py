@@ -6,7 +6,7 @@ from typing import Any
 
 from pttool.core.children import Answer, Child, Ending
 from pttool.core.env.check import Check
-from pttool.core.env.determinism import SWITCHES, VARIABLES, unmet_variables
+from pttool.core.env.determinism import SWITCHES, VARIABLES, unmet_switches, unmet_variables
 from pttool.core.env.openmp import openmp_settings
 from pttool.core.env.packages import opencv_settings, python_settings, torch_settings
 from pttool.core.env.processors import processor_settings
@@ -119,11 +119,12 @@ def _determinism_settings(
         )
         for each in VARIABLES
     ]
+    wrong = unmet_switches({each.name: told.get(each.name, each.wanted) for each in SWITCHES})
     switches = [
         Setting(
             f"deterministic.torch_{each.name}",
             told.get(each.name),
-            REPEATABLE if told.get(each.name, each.wanted) is not each.wanted else None,
+            REPEATABLE if each in wrong else None,
         )
         for each in SWITCHES
     ]

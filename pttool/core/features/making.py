@@ -24,7 +24,7 @@ from pttool.core.features.parts import (
 from pttool.core.features.preparing import Prepared
 from pttool.core.features.ranks import Shard, own_device
 from pttool.core.features.staging import place, staged
-from pttool.core.video.sampling.workers import WorkerDied, Workers
+from pttool.core.workers import WorkerDied, Workers
 from pttool.errors import PttoolError, UnavailableError
 
 Told = tuple[type[PttoolError], str, str | None]  # an exception loses its hint between processes

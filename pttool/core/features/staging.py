@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pttool.core.features.ranks import Shard
-from pttool.core.files import explained
+from pttool.core.files import explained, sync_folder
 from pttool.errors import UnavailableError
 
 
@@ -41,7 +41,7 @@ def place(staging: Path, out: Path, names: Sequence[str]) -> None:
         target = out / name
         target.parent.mkdir(exist_ok=True)
         os.replace(staging / name, target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
 
 
 def place_text(out: Path, shard: Shard, name: str, text: str) -> None:
@@ -75,16 +75,6 @@ def _lock(folder: Path) -> Iterator[None]:
         except OSError:  # as on some network drives
             pass
         yield
-    finally:
-        os.close(descriptor)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Have the names in a folder on the disk before what is renamed next."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):  # some file systems can't sync a folder
-            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -5,7 +5,6 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -64,7 +63,7 @@ def _tensors(path: Path) -> Mapping[str, Tensor]:
     with foreign_code(str(path)):
         if described.source == "safetensors":
             return _safetensors(path, described.module.state_dict())
-        return _state_dict(torch.load(path, map_location="cpu", weights_only=True))
+        return saved.state_dict_of(torch.load(path, map_location="cpu", weights_only=True))
 
 
 def _described(path: Path) -> saved.Saved:
@@ -97,15 +96,6 @@ def _safetensors(path: Path, described: Mapping[str, Tensor]) -> Mapping[str, Te
             flat = torch.frombuffer(content, dtype=tensor.dtype) if size else tensor.new_empty(0)
             tensors[key] = flat.reshape(tensor.shape)
     return tensors
-
-
-def _state_dict(loaded: Any) -> Mapping[str, Tensor]:
-    """Return the tensors of a mapping, or of the state dict inside a training checkpoint."""
-    for key in saved.NESTED_STATE_DICTS:
-        nested = loaded.get(key)
-        if isinstance(nested, Mapping) and any(isinstance(v, Tensor) for v in nested.values()):
-            return _state_dict(nested)
-    return {str(key): value for key, value in loaded.items() if isinstance(value, Tensor)}
 
 
 def _listed(keys: Sequence[str]) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pttool.core.gpu.proc import ProcessEntry, pids, proc_folder, read_process
-from pttool.core.gpu.sysroot import rooted
 from pttool.core.gpu.types import Gpu
+from pttool.core.sysroot import rooted
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import errno
 import os
 import re
 
-from pttool.core.gpu.sysroot import rooted
+from pttool.core.sysroot import rooted
 
 # The GPU has fallen off the bus: NVIDIA's Xid catalogue knows no remedy but a restart.
 FALLEN_OFF_THE_BUS = 79

@@ -8,8 +8,8 @@ from typing import Any
 import pynvml
 
 from pttool.core.gpu.nvml import Reader
-from pttool.core.gpu.sysroot import rooted
 from pttool.core.gpu.types import FieldError, Memory, MemorySource, Process
+from pttool.core.sysroot import rooted
 
 # GPUs without memory of their own: NVML answers "not supported" for GB10, Jetson and Grace's
 # integrated ones, or gives the small part that the firmware set aside.

@@ -7,8 +7,8 @@ from typing import Any
 
 import pynvml
 
-from pttool.core.gpu.sysroot import rooted
 from pttool.core.gpu.types import FieldError
+from pttool.core.sysroot import rooted
 from pttool.errors import UnavailableError
 
 FIELD_ERRORS: dict[int, str] = {

@@ -6,7 +6,7 @@ import pwd
 from dataclasses import dataclass
 from pathlib import Path
 
-from pttool.core.gpu.sysroot import rooted
+from pttool.core.sysroot import rooted
 
 # The inode of the machine's own PID namespace: PROC_PID_INIT_INO in Linux's proc_ns.h.
 INITIAL_PID_NAMESPACE = 0xEFFFFFFC

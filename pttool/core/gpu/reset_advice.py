@@ -3,8 +3,8 @@
 import os
 from collections.abc import Sequence
 
-from pttool.core.gpu.sysroot import rooted
 from pttool.core.gpu.types import Gpu
+from pttool.core.sysroot import rooted
 
 # By the first compute capability of an architecture, as nvidia-smi's manual has it (--gpu-reset).
 AMPERE = (8, 0)

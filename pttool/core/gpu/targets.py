@@ -8,8 +8,8 @@ from pttool.core.gpu.holders import Holders
 from pttool.core.gpu.proc import ProcessEntry, is_in_container, read_process
 from pttool.core.gpu.services import service_of
 from pttool.core.gpu.signals import forbidden
-from pttool.core.gpu.sysroot import rooted
 from pttool.core.gpu.types import Gpu, Snapshot
+from pttool.core.sysroot import rooted
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def load(path: Path, *, trust_pickle: bool) -> Saved:
     loaded = _unpickled(path, trust_pickle)
     if isinstance(loaded, nn.Module):
         return Saved(loaded, "pickled module", "meta")
-    tensors = _state_dict(loaded)
+    tensors = state_dict_of(loaded)
     if not tensors:
         raise InputError(
             f"{path}: holds a {type(loaded).__name__} without tensors, not a model",
@@ -180,12 +180,12 @@ _SAFETENSORS = {
 }  # fmt: skip
 
 
-def _state_dict(loaded: Any) -> dict[str, Tensor]:
+def state_dict_of(loaded: Any) -> dict[str, Tensor]:
     """Return the tensors of a mapping, or of the state dict inside a training checkpoint."""
     if not isinstance(loaded, Mapping):
         return {}
     for key in NESTED_STATE_DICTS:
         nested = loaded.get(key)
         if isinstance(nested, Mapping) and any(isinstance(v, Tensor) for v in nested.values()):
-            return _state_dict(nested)
+            return state_dict_of(nested)
     return {str(name): value for name, value in loaded.items() if isinstance(value, Tensor)}

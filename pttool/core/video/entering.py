@@ -11,7 +11,7 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from pttool.core.video.opening import Input
-from pttool.core.video.packets import Entry, Packets, every_packet
+from pttool.core.video.packets import EntryPoint, Packets, every_packet
 from pttool.core.video.types import FrameIndex
 
 # A seek costs about as much as to decode so many frames more.
@@ -104,7 +104,7 @@ class Entrance:
         raise LostError
 
     def _from(
-        self, entries: Sequence[Entry], wanted: Sequence[int], *, may_skip: bool
+        self, entries: Sequence[EntryPoint], wanted: Sequence[int], *, may_skip: bool
     ) -> Iterator[VideoFrame]:
         """Yield the frames with the pts `wanted`, from the last of the entries on.
 
@@ -127,7 +127,7 @@ class Entrance:
                 break
         raise LostError
 
-    def _known_packets(self, entries: Sequence[Entry]) -> Iterator["Packet[VideoStream]"]:
+    def _known_packets(self, entries: Sequence[EntryPoint]) -> Iterator["Packet[VideoStream]"]:
         """Yield the packets from the last of the entries on, if they are those that are known."""
         for place, packet in enumerate(_packets_from(self.source, entries), entries[-1].place):
             # A timestamp that isn't in the file but made up by FFmpeg depends on the seek.
@@ -156,7 +156,7 @@ def _increase(values: Sequence[int]) -> bool:
     return all(earlier < later for earlier, later in pairwise(values))
 
 
-def _packets_from(source: Input, entries: Sequence[Entry]) -> Iterator["Packet[VideoStream]"]:
+def _packets_from(source: Input, entries: Sequence[EntryPoint]) -> Iterator["Packet[VideoStream]"]:
     """Yield the packets from the last of the entries on; where a seek leads behind, seek before."""
     entry = entries[-1]
     for target in reversed(entries[-SEEKS_TRIED:]):

@@ -18,7 +18,7 @@ PROBED_PACKETS = 250
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class EntryPoint:
     """A packet at which decoding can start: its timestamps, and its place among all packets."""
 
     pts: int
@@ -66,7 +66,7 @@ class Packets:
     probe: Probe = field(default_factory=Probe)
     pts: list[int | None] = field(default_factory=list)
     keyframes: list[int] = field(default_factory=list)
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[EntryPoint] = field(default_factory=list)
     damaged: list[int] = field(default_factory=list)
     cut: list[int] = field(default_factory=list)
     hidden: list[int] = field(default_factory=list)
@@ -91,7 +91,7 @@ class Packets:
         if traits.is_doubtful:
             self.damaged.append(place)
         if traits.is_entry and pts is not None:
-            self.entries.append(Entry(pts, packet.dts, place))
+            self.entries.append(EntryPoint(pts, packet.dts, place))
         if packet.is_discard or not traits.is_shown:
             self.hidden.append(place)
         elif pts is not None:

@@ -6,7 +6,8 @@ import pytest
 
 from pttool.core.env.markdown import Mask
 from pttool.core.env.openmp import openmp_settings
-from pttool.core.env.processors import cpu_quota, processor_settings
+from pttool.core.env.processors import processor_settings
+from pttool.core.processors import cpu_quota
 from tests.fakes.cuda.fixtures import write_files
 
 V2 = {

@@ -1,7 +1,5 @@
-"""Whether a disk has room for a new file, and that a change of a folder is on it."""
+"""Whether a disk has room for a new file."""
 
-import errno
-import os
 import shutil
 from pathlib import Path
 
@@ -16,15 +14,3 @@ def check_room(path: Path, size: int) -> None:
     if size > free:
         what = f"{path}: needs {size:,} bytes, and {free:,} are free"
         raise UnavailableError(what, "make room or write elsewhere")
-
-
-def sync_folder(folder: Path) -> None:
-    """Return once the names in a folder are on the disk. Raises OSError."""
-    file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(file)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that has nothing to sync here
-            raise
-    finally:
-        os.close(file)

@@ -7,8 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from pttool.core.ckpt.files.disks import sync_folder
-from pttool.core.files import explained
+from pttool.core.files import explained, sync_folder
 from pttool.errors import UnavailableError, UsageError
 
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pttool.core.ckpt.files.copying import copy_range
-from pttool.core.ckpt.files.disks import sync_folder
 from pttool.core.ckpt.files.journal import Change, Journal, decode, encode, journal_path
 from pttool.core.ckpt.files.payload import damaged, opened, read_at
-from pttool.core.files import written
+from pttool.core.files import sync_folder, written
 from pttool.errors import InputError, UnavailableError
 
 # What is kept in memory of either side; a checkpoint's pickle takes some MB at most.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pttool.core.gpu.diagnosis.facts import SystemFacts
-from pttool.core.gpu.sysroot import rooted
+from pttool.core.sysroot import rooted
 
 VERSION = re.compile(r"\s(\d+\.\d+(?:\.\d+)?)\s")
 NODE = re.compile(r"nvidia(\d+|ctl|-uvm)")  # what CUDA opens; others are root's own

@@ -10,7 +10,7 @@ from pttool.core.video.outputs.refused import OutputError
 from pttool.core.video.outputs.saving import Saving
 from pttool.core.video.outputs.staging import remove_abandoned
 from pttool.core.video.sampling.one_video import Outcome, Task, refused, sample
-from pttool.core.video.sampling.workers import WorkerDied, Workers
+from pttool.core.workers import WorkerDied, Workers
 from pttool.errors import InputError
 
 # Told how many videos are done, how many there are, and how many of those done failed.

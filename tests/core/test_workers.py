@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pttool.core.video.sampling.workers import WorkerDied, Workers
+from pttool.core.workers import WorkerDied, Workers
 
 DEADLINE_S = 30
 
